@@ -1,0 +1,183 @@
+// What a capture holds on disk. Written by the interposer (native/interpose), read by the
+// replayer (native/replay) and by kerncap/core/records.py; writer and reader are in this
+// folder so that they cannot drift, and the version says when old captures stop being readable.
+//
+// capture/
+//   capture.bin    FileHeader, then records
+//   memory.pre     the bytes of every saved region before the dispatch, one after the other; each region
+//                  starts at a multiple of kRegionAlign; blocks of zeros are left as holes
+//   memory.post    the bytes after the dispatch of each Change record, one after the other
+//   code/<16 hex>.hsaco   every code object by XXH64 of its content
+//   manifest.json  made by Python: what people and scripts read; hashes of the other files
+// Little-endian; every record is a multiple of 8 bytes. Strings are UTF-8 without NUL, placed after
+// the fixed part in the order of their *_length fields, then padding to 8.
+#pragma once
+
+#include <cstdint>
+
+namespace kerncap::snapshot {
+
+inline constexpr char kMagic[8] = {'K', 'C', 'A', 'P', 'T', 'U', 'R', 'E'};
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint64_t kRegionAlign = 4096;
+inline constexpr std::uint64_t kChecksumBlock = 1u << 20;  // memory.pre and memory.post are hashed in blocks
+
+struct FileHeader {
+  char magic[8];
+  std::uint32_t version;
+  std::uint32_t header_bytes;
+  std::uint64_t file_bytes;     // of capture.bin
+  std::uint64_t pre_bytes;      // of memory.pre (apparent size)
+  std::uint64_t post_bytes;
+  std::uint64_t record_count;
+  std::uint64_t checksum;       // XXH64, seed 0, of everything after this header
+  std::uint64_t reserved;
+};
+static_assert(sizeof(FileHeader) == 64);
+
+enum class RecordType : std::uint32_t {
+  process = 1,
+  device = 2,
+  dispatch = 3,
+  kernarg = 4,
+  code_object = 5,
+  variable = 6,
+  region = 7,
+  change = 8,
+  checksums = 9,
+  end = 10,
+};
+
+struct RecordHeader {
+  RecordType type;
+  std::uint32_t bytes;  // of the whole record, this header included (large arrays: several records)
+};
+
+struct ProcessRecord {
+  RecordHeader header;
+  std::uint64_t realtime_ns;
+  std::uint32_t pid;
+  std::uint32_t executable_length;
+  std::uint32_t directory_length;
+  std::uint32_t runtime_length;  // "path version" of the HSA runtime
+  // strings: executable, working directory, runtime
+};
+
+struct DeviceRecord {
+  RecordHeader header;
+  std::uint32_t index;          // among the process's GPU agents
+  std::uint32_t compute_units;
+  std::uint32_t wavefront;
+  std::uint32_t lds_bytes;      // per workgroup
+  std::uint64_t cache_bytes;    // last level
+  std::uint64_t clock_hz;       // of dispatch timestamps
+  std::uint32_t simulated;      // 1: sim:
+  std::uint32_t isa_length;     // "amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-"
+  std::uint32_t name_length;    // agent name, "gfx942"
+  std::uint32_t product_length;
+};
+
+enum DispatchFlags : std::uint32_t {
+  kNeedsListener = 1,   // hostcall buffer argument set: printf, device malloc
+  kCooperative = 2,
+  kGraph = 4,
+};
+
+struct DispatchRecord {
+  RecordHeader header;
+  std::uint8_t packet[64];       // hsa_kernel_dispatch_packet_t as submitted (completion signal as the program's)
+  std::uint64_t kernel_id;       // live::Row::id
+  std::uint64_t nth_of_kernel;   // from 1, in its process
+  std::uint64_t nth_overall;
+  std::uint64_t queue_id;
+  std::uint64_t start_ns;        // as timed while capturing; 0 where not known
+  std::uint64_t end_ns;
+  std::uint64_t descriptor_address;  // == packet.kernel_object
+  std::uint32_t code_object;     // CodeObjectRecord::id
+  std::uint32_t flags;
+  std::uint64_t reachable_bytes;   // closure found by scanning from kernargs and module segments
+  std::uint64_t allocated_bytes;   // all allocations of the process on that device
+  std::uint32_t memory_mode;     // live::MemoryMode
+  std::uint32_t symbol_length;   // mangled, without ".kd"
+  std::uint32_t demangled_length;
+  std::uint32_t reserved;
+};
+
+struct KernargRecord {
+  RecordHeader header;
+  std::uint64_t address;
+  std::uint64_t length;  // bytes follow
+};
+
+struct CodeObjectRecord {
+  RecordHeader header;
+  std::uint32_t id;              // from 1
+  std::uint32_t uri_length;
+  std::uint64_t content_hash;    // XXH64; file is code/%016x.hsaco
+  std::uint64_t content_bytes;
+  std::uint64_t load_base;       // lowest VA of its segments
+  std::uint64_t load_bytes;
+  std::int64_t load_delta;       // VA minus ELF p_vaddr
+};
+
+// A __device__ / __constant__ variable of a loaded code object. Its bytes are in the region that holds it.
+struct VariableRecord {
+  RecordHeader header;
+  std::uint32_t code_object;
+  std::uint32_t name_length;
+  std::uint64_t address;
+  std::uint64_t bytes;
+};
+
+enum class RegionKind : std::uint32_t {
+  device = 1,       // GPU pool, coarse-grained
+  device_fine = 2,
+  host = 3,         // CPU pool allowed to the agent (hipHostMalloc, kernarg pool)
+  kernarg = 4,
+  registered = 5,   // the program's own host memory, locked for the agent
+  managed = 6,      // svm
+  vmem = 7,         // reserved address range with physical memory mapped
+  code_segment = 8, // writable or read-only data segment of a code object; restored through the loaded variables/segment
+};
+
+enum RegionFlags : std::uint32_t {
+  kSaved = 1,       // bytes are in memory.pre
+  kReachable = 2,
+  kWritten = 4,     // has Change records
+};
+
+struct RegionRecord {
+  RecordHeader header;
+  std::uint32_t id;              // from 1
+  RegionKind kind;
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint64_t pre_offset;      // in memory.pre, if kSaved
+  std::uint32_t flags;
+  std::uint32_t code_object;     // for code_segment; else 0
+  std::uint32_t pool_flags;      // HSA global flags of the pool
+  std::uint32_t reason_length;   // why it is not saved; empty if it is
+};
+
+struct ChangeRecord {            // after the dispatch, these bytes differ from memory.pre (some of them)
+  RecordHeader header;
+  std::uint32_t region;
+  std::uint32_t reserved;
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint64_t post_offset;     // in memory.post
+};
+
+struct ChecksumsRecord {
+  RecordHeader header;
+  std::uint32_t file;            // 0: memory.pre, 1: memory.post
+  std::uint32_t count;
+  std::uint64_t first_block;
+  // count x uint64: XXH64 (seed 0) of kChecksumBlock bytes each, the last one shorter
+};
+
+struct EndRecord {
+  RecordHeader header;
+};
+
+}  // namespace kerncap::snapshot
