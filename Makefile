@@ -1,0 +1,61 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Each makes a virtual environment of its own in .venv and builds what is native.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+
+SOURCES := $(shell find app native reproducer_templates -type f \
+             -not -name '*.pyc' -not -path '*/__pycache__/*') pyproject.toml
+INSTALLED := $(VENV)/.installed
+TOOLS     := $(VENV)/.tools
+
+.PHONY: demo test test-slow sanitize lint format bench clean help
+
+help:
+	@echo 'make demo       the whole loop on a simulated GPU'
+	@echo 'make test       set up, lint and run the tests'
+	@echo 'make test-slow  the slower tests'
+	@echo 'make sanitize   the native tests under AddressSanitizer and UBSan'
+	@echo 'make bench      measure; writes build/bench.json'
+	@echo 'make format     format C++ and Python'
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(INSTALLED): $(SOURCES) | $(VENV)/bin/python
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(BIN)/python -m pip install --quiet '.[sim]'
+	@touch $@
+
+$(TOOLS): pyproject.toml | $(VENV)/bin/python $(INSTALLED)
+	$(BIN)/python -m pip install --quiet '.[sim,test,dev]'
+	@touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/kerncap demo --headless
+
+lint: $(TOOLS)
+	$(BIN)/ruff check app tests
+	$(BIN)/ruff format --check app tests
+	$(BIN)/mypy
+	find native -name '*.h' -o -name '*.cpp' | grep -v '/tables/' | xargs $(BIN)/clang-format --dry-run --Werror
+
+test: $(TOOLS) $(INSTALLED) lint
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-slow: $(TOOLS) $(INSTALLED)
+	$(BIN)/python -m pytest -m slow
+
+format: $(TOOLS)
+	$(BIN)/ruff check --fix app tests
+	$(BIN)/ruff format app tests
+	find native -name '*.h' -o -name '*.cpp' | grep -v '/tables/' | xargs $(BIN)/clang-format -i
+
+bench: $(TOOLS) $(INSTALLED)
+	mkdir -p build
+	$(BIN)/python -m bench --json build/bench.json
+
+clean:
+	rm -rf build $(VENV)
