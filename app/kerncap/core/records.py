@@ -1,0 +1,374 @@
+"""Reading `capture.bin` and the memory files beside it (layout: native/snapshot/records.h).
+
+`read(directory)` checks the structure of `capture.bin` (magic, version, lengths, checksum) and the sizes
+of the memory files; `Capture.verify()` also hashes the contents of `memory.pre`, `memory.post` and `code/`.
+All addresses and sizes are in bytes. Every defect is a DamagedCaptureError that names file and offset.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from kerncap.core.errors import DamagedCaptureError
+
+MAGIC = b"KCAPTURE"
+VERSION = 1
+REGION_ALIGN = 4096
+CHECKSUM_BLOCK = 1 << 20
+
+PACKET = struct.Struct("<HHHHHHIIIIIQQQQ")  # hsa_kernel_dispatch_packet_t
+
+CHANGE_DTYPE = np.dtype(
+    [
+        ("type", "<u4"),
+        ("record_bytes", "<u4"),
+        ("region", "<u4"),
+        ("reserved", "<u4"),
+        ("address", "<u8"),
+        ("bytes", "<u8"),
+        ("post_offset", "<u8"),
+    ]
+)
+
+Bytes = npt.NDArray[np.uint8]
+Changes = npt.NDArray[np.void]
+
+
+class RecordType(enum.IntEnum):
+    PROCESS = 1
+    DEVICE = 2
+    DISPATCH = 3
+    KERNARG = 4
+    CODE_OBJECT = 5
+    VARIABLE = 6
+    REGION = 7
+    CHANGE = 8
+    CHECKSUMS = 9
+    END = 10
+
+
+class RegionKind(enum.IntEnum):
+    """What sort of memory a region is."""
+
+    DEVICE = 1
+    DEVICE_FINE = 2
+    HOST = 3
+    KERNARG = 4
+    REGISTERED = 5
+    MANAGED = 6
+    VMEM = 7
+    CODE_SEGMENT = 8
+
+
+class RegionFlags(enum.IntFlag):
+    SAVED = 1
+    REACHABLE = 2
+    WRITTEN = 4
+
+
+class DispatchFlags(enum.IntFlag):
+    NEEDS_LISTENER = 1
+    COOPERATIVE = 2
+    GRAPH = 4
+
+
+@dataclass(frozen=True)
+class Process:
+    realtime_ns: int
+    pid: int
+    executable: str
+    directory: str
+    runtime: str
+
+
+@dataclass(frozen=True)
+class Device:
+    index: int
+    compute_units: int
+    wavefront: int
+    lds_bytes: int
+    cache_bytes: int
+    clock_hz: int
+    simulated: bool
+    isa: str
+    name: str
+    product: str
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """The captured dispatch. Grid and workgroup are in work-items."""
+
+    packet: bytes
+    kernel_id: int
+    nth_of_kernel: int
+    nth_overall: int
+    queue_id: int
+    start_ns: int
+    end_ns: int
+    descriptor_address: int
+    code_object: int
+    flags: DispatchFlags
+    reachable_bytes: int
+    allocated_bytes: int
+    memory_mode: int
+    symbol: str
+    demangled: str
+
+    @cached_property
+    def _fields(self) -> tuple[int, ...]:
+        return PACKET.unpack(self.packet)
+
+    @property
+    def workgroup(self) -> tuple[int, int, int]:
+        return self._fields[2], self._fields[3], self._fields[4]
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        return self._fields[6], self._fields[7], self._fields[8]
+
+    @property
+    def dimensions(self) -> int:
+        return self._fields[1] & 3
+
+    @property
+    def private_segment_size(self) -> int:
+        return self._fields[9]
+
+    @property
+    def group_segment_size(self) -> int:
+        """LDS a workgroup, static and dynamic."""
+        return self._fields[10]
+
+    @property
+    def kernarg_address(self) -> int:
+        return self._fields[12]
+
+
+@dataclass(frozen=True)
+class Kernarg:
+    address: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class CodeObject:
+    id: int
+    uri: str
+    content_hash: int
+    content_bytes: int
+    load_base: int
+    load_bytes: int
+    load_delta: int
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.content_hash:016x}.hsaco"
+
+
+@dataclass(frozen=True)
+class Variable:
+    code_object: int
+    name: str
+    address: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Region:
+    id: int
+    kind: RegionKind
+    address: int
+    bytes: int
+    pre_offset: int
+    flags: RegionFlags
+    code_object: int
+    pool_flags: int
+    reason: str  # why it is not saved; empty if it is
+
+    @property
+    def end(self) -> int:
+        return self.address + self.bytes
+
+    @property
+    def saved(self) -> bool:
+        return bool(self.flags & RegionFlags.SAVED)
+
+
+@dataclass
+class Capture:
+    """A capture directory, read."""
+
+    path: Path
+    process: Process
+    devices: list[Device]
+    dispatch: Dispatch
+    kernarg: Kernarg
+    code_objects: list[CodeObject]
+    variables: list[Variable]
+    regions: list[Region]  # by address
+    changes: Changes  # dtype CHANGE_DTYPE, by address
+    pre_bytes: int
+    post_bytes: int
+    checksums: dict[int, npt.NDArray[np.uint64]]  # 0: memory.pre, 1: memory.post
+    _starts: list[int] = field(default_factory=list, repr=False)
+
+    @property
+    def device(self) -> Device:
+        """The device that ran the dispatch."""
+        return self.devices[0]
+
+    @property
+    def code_object(self) -> CodeObject:
+        """The one that holds the captured kernel."""
+        return next(c for c in self.code_objects if c.id == self.dispatch.code_object)
+
+    def code_path(self, code: CodeObject | None = None) -> Path:
+        """The file of a code object (the captured kernel's by default)."""
+        return self.path / "code" / (code or self.code_object).file_name
+
+    @cached_property
+    def _pre(self) -> Bytes:
+        return _map(self.path / "memory.pre", self.pre_bytes)
+
+    @cached_property
+    def _post(self) -> Bytes:
+        return _map(self.path / "memory.post", self.post_bytes)
+
+    def region_at(self, address: int) -> Region | None:
+        """The region that holds `address`."""
+        i = bisect_right(self._starts, address) - 1
+        if i >= 0 and address < self.regions[i].end:
+            return self.regions[i]
+        return None
+
+    def nearest_region(self, address: int) -> tuple[Region, int] | None:
+        """The nearest region and the distance to it (0: inside)."""
+        i = bisect_right(self._starts, address) - 1
+        near = [r for r in self.regions[max(i, 0) : i + 2]]
+        if not near:
+            return None
+        return min(
+            ((r, max(r.address - address, address - (r.end - 1), 0)) for r in near), key=lambda pair: pair[1]
+        )
+
+    def before(self, address: int, size: int) -> Bytes:
+        """Copies bytes as they were before the dispatch. KeyError if they were not saved."""
+        region = self.region_at(address)
+        if region is None or not region.saved or address + size > region.end:
+            raise KeyError(f"0x{address:x}+{size}: not in a saved region")
+        start = region.pre_offset + address - region.address
+        return np.array(self._pre[start : start + size])
+
+    def after(self, address: int, size: int) -> Bytes:
+        """Copies bytes as they were after it: those before, with the changes laid over them."""
+        data = self.before(address, size)
+        starts = self.changes["address"]
+        first = int(np.searchsorted(starts, address, side="right")) - 1
+        for change in self.changes[max(first, 0) :]:
+            begin, end = int(change["address"]), int(change["address"]) + int(change["bytes"])
+            if begin >= address + size:
+                break
+            lo, hi = max(begin, address), min(end, address + size)
+            if lo < hi:
+                source = int(change["post_offset"]) + lo - begin
+                data[lo - address : hi - address] = self._post[source : source + hi - lo]
+        return data
+
+    def changed_bytes(self) -> int:
+        """How many bytes differ between before and after."""
+        total = 0
+        for region, change in self._with_regions():
+            start = region.pre_offset + int(change["address"]) - region.address
+            size, source = int(change["bytes"]), int(change["post_offset"])
+            total += int(
+                np.count_nonzero(self._pre[start : start + size] != self._post[source : source + size])
+            )
+        return total
+
+    def _with_regions(self) -> Iterator[tuple[Region, Any]]:
+        by_id = {r.id: r for r in self.regions}
+        for change in self.changes:
+            yield by_id[int(change["region"])], change
+
+    def verify(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Hashes memory.pre, memory.post and code/. `progress(done, total)` in bytes.
+
+        Raises DamagedCaptureError with the file and the offset of the first block that differs.
+        """
+        done, total = 0, self.pre_bytes + self.post_bytes
+        for index, (name, data) in enumerate((("memory.pre", self._pre), ("memory.post", self._post))):
+            sums = self.checksums[index]
+            for block, wanted in enumerate(sums):
+                begin = block * CHECKSUM_BLOCK
+                chunk = data[begin : begin + CHECKSUM_BLOCK]
+                if xxhash.xxh64_intdigest(chunk.data) != int(wanted):
+                    raise DamagedCaptureError(
+                        f"{self.path / name}: the block of {len(chunk)} bytes at offset {begin} does not "
+                        "have the checksum it was written with; the capture is damaged, extract it again",
+                        file=name,
+                        offset=begin,
+                    )
+                done += len(chunk)
+                if progress is not None:
+                    progress(done, total)
+        for code in self.code_objects:
+            path = self.code_path(code)
+            try:
+                content = path.read_bytes()
+            except OSError as error:
+                raise DamagedCaptureError(f"{path}: {error.strerror}", file=str(path), offset=0) from error
+            if len(content) != code.content_bytes or xxhash.xxh64_intdigest(content) != code.content_hash:
+                raise DamagedCaptureError(
+                    f"{path}: not the {code.content_bytes} bytes that were captured (it has {len(content)}); "
+                    "the capture is damaged, extract it again",
+                    file=str(path),
+                    offset=0,
+                )
+
+
+def find_capture(directory: Path | str) -> Path:
+    """The capture in `directory`: itself, or its `capture/` (a reproducer)."""
+    directory = Path(directory)
+    for candidate in (directory, directory / "capture"):
+        if (candidate / "capture.bin").is_file():
+            return candidate
+    raise DamagedCaptureError(
+        f"{directory}: no capture here (neither capture.bin nor capture/capture.bin); "
+        "kerncap list shows where captures are",
+        file=str(directory / "capture.bin"),
+        offset=0,
+    )
+
+
+def read(directory: Path | str) -> Capture:
+    """Reads and checks the capture in `directory` (a capture, or a reproducer that holds one).
+
+    Raises DamagedCaptureError, which names file and offset.
+    """
+    path = find_capture(directory)
+    name = path / "capture.bin"
+    try:
+        raw = name.read_bytes()
+    except OSError as error:
+        raise DamagedCaptureError(f"{name}: {error.strerror}", file=str(name), offset=0) from error
+    from kerncap.core.record_parser import Parser
+
+    return Parser(path, raw).capture()
+
+
+def _map(path: Path, size: int) -> Bytes:
+    if size == 0:
+        return np.zeros(0, np.uint8)
+    return np.memmap(path, np.uint8, "r", shape=(size,))

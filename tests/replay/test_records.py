@@ -1,0 +1,136 @@
+"""Reading captures: what is there is read exactly; damage is named by file and offset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from make_capture import DEVICE, HOST, Memory, Spec, write
+
+from kerncap.core import records
+from kerncap.core.errors import DamagedCaptureError
+
+
+@pytest.fixture
+def spec() -> Spec:
+    rng = np.random.default_rng(1)
+    before = rng.integers(0, 256, 3 << 20, np.uint8)
+    after = before.copy()
+    after[1000:1004] ^= 0xFF
+    after[2_000_000:2_000_100] ^= 1
+    return Spec(
+        hsaco=b"\x7fELF" + bytes(100),
+        symbol="_Z4vaddPKfS0_Pfi",
+        demangled="vadd(float const*, float const*, float*, int)",
+        grid=(1024, 2, 1),
+        workgroup=(256, 1, 1),
+        kernargs=bytes(range(40)),
+        memory=[
+            Memory(0x7E1000000000, before, after, DEVICE),
+            Memory(0x7E2000000100, np.arange(10, dtype=np.int32), None, HOST),
+            Memory(0x7E3000000000, np.zeros(4096, np.uint8), None, DEVICE, saved=False, reason="IPC memory"),
+        ],
+        variables=[("table", 0x7D0000000100, 64)],
+    )
+
+
+def test_everything_is_read(tmp_path: Path, spec: Spec) -> None:
+    capture = records.read(write(tmp_path / "capture", spec))
+    assert capture.dispatch.symbol == spec.symbol
+    assert capture.dispatch.demangled == spec.demangled
+    assert capture.dispatch.grid == (1024, 2, 1)
+    assert capture.dispatch.workgroup == (256, 1, 1)
+    assert capture.dispatch.kernarg_address == spec.kernarg_address
+    assert capture.kernarg.data == spec.kernargs
+    assert capture.device.name == "gfx942"
+    assert capture.device.simulated
+    assert capture.code_path().read_bytes() == spec.hsaco
+    assert [r.address for r in capture.regions] == [m.address for m in spec.memory]
+    assert capture.regions[2].reason == "IPC memory"
+    assert not capture.regions[2].saved
+    assert capture.variables[0].name == "table"
+    assert capture.changed_bytes() == 104
+    capture.verify()
+
+
+def test_before_and_after(tmp_path: Path, spec: Spec) -> None:
+    capture = records.read(write(tmp_path / "x" / "capture", spec).parent)
+    memory = spec.memory[0]
+    assert np.array_equal(capture.before(memory.address, 3 << 20), memory.bytes_before)
+    assert np.array_equal(capture.after(memory.address, 3 << 20), memory.bytes_after)
+    assert np.array_equal(capture.after(memory.address + 1002, 5), memory.bytes_after[1002:1007])
+    with pytest.raises(KeyError):
+        capture.before(0x7E3000000000, 1)
+
+
+def test_regions_are_found_by_address(tmp_path: Path, spec: Spec) -> None:
+    capture = records.read(write(tmp_path / "capture", spec))
+    assert capture.region_at(0x7E1000000000 - 1) is None
+    assert capture.region_at(0x7E1000000000).id == 1
+    assert capture.region_at(0x7E2000000100 + 39).id == 2
+    assert capture.region_at(0x7E2000000100 + 40) is None
+    region, distance = capture.nearest_region(0x7E2000000100 + 40)
+    assert (region.id, distance) == (2, 1)
+
+
+@pytest.mark.parametrize(("name", "offset"), [("memory.pre", 1_500_000), ("memory.post", 3)])
+def test_a_flipped_byte_is_found(tmp_path: Path, spec: Spec, name: str, offset: int) -> None:
+    path = write(tmp_path / "capture", spec)
+    data = bytearray((path / name).read_bytes())
+    data[offset] ^= 4
+    (path / name).write_bytes(data)
+    capture = records.read(path)
+    with pytest.raises(DamagedCaptureError) as error:
+        capture.verify()
+    assert name in str(error.value)
+    assert f"offset {offset >> 20 << 20}" in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["memory.pre", "memory.post", "capture.bin"])
+def test_a_file_cut_short_is_found(tmp_path: Path, spec: Spec, name: str) -> None:
+    path = write(tmp_path / "capture", spec)
+    data = (path / name).read_bytes()
+    (path / name).write_bytes(data[:-5])
+    with pytest.raises(DamagedCaptureError) as error:
+        records.read(path)
+    assert name in str(error.value)
+    assert f"offset {len(data) - 5}" in str(error.value)
+
+
+def test_every_flipped_byte_of_capture_bin_is_found(tmp_path: Path, spec: Spec) -> None:
+    path = write(tmp_path / "capture", spec)
+    good = (path / "capture.bin").read_bytes()
+    assert len(good) < 5000
+    for offset in range(56):  # the header but its reserved word
+        data = bytearray(good)
+        data[offset] ^= 1
+        (path / "capture.bin").write_bytes(data)
+        with pytest.raises(DamagedCaptureError):
+            records.read(path)
+    for offset in range(64, len(good), 7):
+        data = bytearray(good)
+        data[offset] ^= 1
+        (path / "capture.bin").write_bytes(data)
+        with pytest.raises(DamagedCaptureError, match=r"capture\.bin"):
+            records.read(path)
+
+
+def test_a_newer_version_is_refused(tmp_path: Path, spec: Spec) -> None:
+    spec.version = 2
+    path = write(tmp_path / "capture", spec)
+    with pytest.raises(DamagedCaptureError, match=r"version 2.*newer kerncap"):
+        records.read(path)
+
+
+def test_an_altered_code_object_is_found(tmp_path: Path, spec: Spec) -> None:
+    path = write(tmp_path / "capture", spec)
+    file = next((path / "code").iterdir())
+    file.write_bytes(b"\x7fELG" + bytes(100))
+    with pytest.raises(DamagedCaptureError, match=r"\.hsaco"):
+        records.read(path).verify()
+
+
+def test_no_capture(tmp_path: Path) -> None:
+    with pytest.raises(DamagedCaptureError, match="no capture here"):
+        records.read(tmp_path)
