@@ -1,0 +1,239 @@
+"""Devices by one name everywhere, and what a program needs in its environment to be watched on one.
+
+`rocm[:N]`, `cuda[:N]`, `sim:ARCH` (`sim:ARCHxN` for N of them), or `auto`: real ones first, then the simulator.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kerncap.core.errors import DeviceError
+from kerncap.core.native import INTERPOSER_HSA, SIM_HIP, SIM_RUNTIME, find_native, native_dir, native_path
+
+SIM_ARCHES = ("gfx942", "gfx90a", "gfx1100")
+SIM_READY = ("gfx942",)
+DEFAULT_SIM = "gfx942"
+MAX_SIM_DEVICES = 16
+INTERPOSER_CUDA = "libkerncap_cuda.so"
+
+_KFD = Path("/dev/kfd")
+_KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
+_SIM = re.compile(r"sim:(gfx[0-9a-z]+?)(?:x([0-9]+))?\Z")
+_REAL = re.compile(r"(rocm|cuda)(?::([0-9]+))?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device, or one family of them."""
+
+    kind: str  # "rocm", "cuda" or "sim"
+    arch: str | None = None  # "gfx942"; None where only the running program can tell
+    index: int | None = None  # of a real GPU; None: all of them
+    count: int = 1  # how many are simulated
+
+    @property
+    def name(self) -> str:
+        """As `--device` takes it."""
+        if self.kind == "sim":
+            return f"sim:{self.arch}" + (f"x{self.count}" if self.count > 1 else "")
+        return self.kind if self.index is None else f"{self.kind}:{self.index}"
+
+    @property
+    def simulated(self) -> bool:
+        """Whether its clock counts simulated cycles."""
+        return self.kind == "sim"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What `list_devices` says of one name: usable, or the reason why it is not."""
+
+    device: Device
+    usable: bool
+    detail: str
+
+
+def _arch_of_version(version: int) -> str:
+    # KFD's gfx_target_version is major*10000 + minor*100 + stepping; the stepping is a hex digit in the name.
+    return f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
+
+
+def rocm_gpus() -> list[str]:
+    """Architectures of the AMD GPUs that the kernel driver shows, in its order."""
+    gpus = []
+    try:
+        nodes = sorted(_KFD_NODES.iterdir(), key=lambda node: int(node.name) if node.name.isdigit() else 0)
+    except OSError:
+        return []
+    for node in nodes:
+        try:
+            lines = (node / "properties").read_text().splitlines()
+            properties = dict(line.split(maxsplit=1) for line in lines if " " in line)
+            if int(properties.get("simd_count", "0")) > 0:
+                gpus.append(_arch_of_version(int(properties.get("gfx_target_version", "0"))))
+        except (OSError, ValueError):
+            continue
+    return gpus
+
+
+def _rocm_problem(index: int | None) -> str | None:
+    if not _KFD.exists():
+        return "there is no /dev/kfd: no AMD GPU, or its driver (amdgpu) is not loaded"
+    if not os.access(_KFD, os.R_OK | os.W_OK):
+        return (
+            "/dev/kfd may not be opened by this user: join the groups `render` and `video`, then log in again"
+        )
+    gpus = rocm_gpus()
+    if not gpus:
+        return "/dev/kfd is there, but the driver shows no GPU"
+    if index is not None and index >= len(gpus):
+        return f"there are {len(gpus)} AMD GPUs, numbered from 0"
+    if find_native(INTERPOSER_HSA) is None:
+        return f"{INTERPOSER_HSA} is not built"
+    return None
+
+
+def _cuda_problem(index: int | None) -> str | None:
+    if not Path("/dev/nvidiactl").exists():
+        return "there is no /dev/nvidiactl: no NVIDIA GPU, or its driver is not loaded"
+    if find_native(INTERPOSER_CUDA) is None:
+        return f"NVIDIA GPUs are not supported yet ({INTERPOSER_CUDA} is not part of this build)"
+    if index is not None and not Path(f"/dev/nvidia{index}").exists():
+        return f"there is no /dev/nvidia{index}"
+    return None
+
+
+def _sim_problem(arch: str) -> str | None:
+    if arch not in SIM_READY:
+        return f"{arch} cannot be simulated yet; {', '.join(SIM_READY)} can"
+    missing = [name for name in (SIM_RUNTIME, INTERPOSER_HSA) if find_native(name) is None]
+    if missing:
+        return f"{' and '.join(missing)} not built (looked in {native_dir()})"
+    return None
+
+
+def list_devices() -> list[Found]:
+    """Every kind of device with whether it can be used here, real ones first."""
+    found = []
+    for index, arch in enumerate(rocm_gpus()):
+        problem = _rocm_problem(index)
+        found.append(Found(Device("rocm", arch, index), problem is None, problem or arch))
+    if not found:
+        problem = _rocm_problem(None)
+        found.append(Found(Device("rocm"), problem is None, problem or "usable"))
+    problem = _cuda_problem(None)
+    found.append(Found(Device("cuda"), problem is None, problem or "usable"))
+    for arch in SIM_ARCHES:
+        problem = _sim_problem(arch)
+        found.append(Found(Device("sim", arch), problem is None, problem or "simulated, on the CPU"))
+    return found
+
+
+def _known() -> str:
+    lines = [f"  {f.device.name:<12} {'' if f.usable else 'not usable: '}{f.detail}" for f in list_devices()]
+    return "\n".join(lines)
+
+
+def parse_device(text: str) -> Device:
+    """A device from its name, whether or not it is here. Raises DeviceError for a name that is none."""
+    sim = _SIM.match(text)
+    if sim and sim[1] in SIM_ARCHES:
+        count = int(sim[2] or 1)
+        if not 1 <= count <= MAX_SIM_DEVICES:
+            raise DeviceError(f"device {text!r}: 1 to {MAX_SIM_DEVICES} devices can be simulated")
+        return Device("sim", sim[1], None, count)
+    real = _REAL.match(text)
+    if real:
+        return Device(real[1], None, None if real[2] is None else int(real[2]))
+    raise DeviceError(f"device {text!r} is not known. Known here:\n{_known()}")
+
+
+def resolve_device(text: str | None = None) -> Device:
+    """The device to use: `text`, else KERNCAP_DEVICE, else `auto`. Raises DeviceError where it cannot be used."""
+    wanted = text or os.environ.get("KERNCAP_DEVICE") or "auto"
+    if wanted == "auto":
+        for found in list_devices():
+            if found.usable:
+                # A program may use every real GPU; only a name with a number narrows that.
+                return Device("rocm", found.device.arch) if found.device.kind == "rocm" else found.device
+        raise DeviceError(f"no device can be used here:\n{_known()}")
+    device = parse_device(wanted)
+    if device.kind == "sim":
+        problem = _sim_problem(device.arch or "")
+    elif device.kind == "rocm":
+        problem = _rocm_problem(device.index)
+        gpus = rocm_gpus()
+        if problem is None:
+            device = Device("rocm", gpus[device.index or 0], device.index)
+    else:
+        problem = _cuda_problem(device.index)
+    if problem:
+        raise DeviceError(f"device {device.name} cannot be used: {problem}. Known here:\n{_known()}")
+    return device
+
+
+def _joined(*parts: str | os.PathLike[str] | None) -> str:
+    return ":".join(text for part in parts if part and (text := os.fspath(part)))
+
+
+def _linkable(directory: Path, session: Path | None) -> Path:
+    """`directory`, or a link to it in the session where its own path cannot stand in LD_PRELOAD."""
+    if not any(char in str(directory) for char in ": \t\n;"):
+        return directory
+    if session is None or any(char in str(session) for char in ": \t\n;"):
+        raise DeviceError(
+            f"{directory} holds a character that LD_PRELOAD takes for a separator; install kerncap where the path has none"
+        )
+    link = session / "native"
+    if not link.is_symlink():
+        link.symlink_to(directory)
+    return link
+
+
+def child_environment(
+    device: Device, session: Path | None = None, base: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The environment in which a program is watched on `device`, as changes to `base` (default: this process's).
+
+    Only variables that differ from `base` are returned. What the user has in LD_PRELOAD and LD_LIBRARY_PATH
+    stays. Raises DeviceError where a native file is not built.
+    """
+    old = os.environ if base is None else base
+    native_path(INTERPOSER_HSA)
+    native = _linkable(native_dir(), session)
+    changes: dict[str, str] = {}
+    # With a path that holds no "/", ld.so would search for it: the interposer is named in full.
+    changes["LD_PRELOAD"] = _joined(old.get("LD_PRELOAD"), native / INTERPOSER_HSA)
+    if device.kind == "sim":
+        runtime = native_path(SIM_RUNTIME)
+        changes["KERNCAP_SIM"] = f"{device.arch}" + (f"x{device.count}" if device.count > 1 else "")
+        hip = native / SIM_HIP
+        changes["LD_LIBRARY_PATH"] = _joined(
+            (native / SIM_RUNTIME).parent if runtime.exists() else None,
+            old.get("LD_LIBRARY_PATH"),
+            # Last: a machine's own HIP comes first, and works on the simulated runtime as well.
+            hip.parent if hip.exists() else None,
+        )
+    elif device.kind == "rocm" and device.index is not None:
+        changes["ROCR_VISIBLE_DEVICES"] = str(device.index)
+    if session is not None:
+        changes["KERNCAP_SESSION"] = str(session)
+    return changes
+
+
+def full_environment(
+    device: Device, session: Path | None = None, base: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """All of `base` with `child_environment` applied, and without what belongs to another device or session."""
+    environment = dict(os.environ if base is None else base)
+    for name in ("KERNCAP_SIM", "KERNCAP_SESSION"):
+        environment.pop(name, None)
+    environment.update(child_environment(device, session, base))
+    return environment

@@ -1,0 +1,299 @@
+"""Live statistics: what each process of a session has dispatched so far.
+
+The interposer writes one `.live` file a process and this module maps it; nothing is sent, no lock is taken,
+and either side may die at any time. A reader copies the rows that exist and never sees a counter go back.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerncap.core import layout
+from kerncap.core.layout import ClockKind, KernelKind, ProcessState
+from kerncap.core.names import id_text
+
+OVERFLOW_NAME = "(kernels beyond the table)"
+_KINDS = {kind.value: kind.name.lower() for kind in KernelKind}
+_COLUMNS = tuple(name for name in layout.ROW.names or () if name not in ("histogram", "reserved"))
+_GROWING = ("calls", "timed", "total_ns", "max_ns", "last_seen_ns", "histogram")
+
+
+def _text(value: bytes) -> str:
+    return value.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+@dataclass(slots=True)
+class KernelStats:
+    """One kernel's figures, of one process or summed over several. Times are in ns of the device's clock."""
+
+    id: str
+    name: str  # demangled
+    symbol: str  # mangled, without ".kd"
+    kind: str
+    calls: int
+    timed: int
+    total_ns: int
+    min_ns: int  # 0 while nothing is timed
+    max_ns: int
+    last_ns: int
+    grid: tuple[int, int, int]  # of the last dispatch, in work-items
+    block: tuple[int, int, int]
+    vgprs: int
+    sgprs: int
+    lds_bytes: int
+    scratch_bytes: int
+    dynamic_lds_bytes: int
+    code_hash: str
+    device_index: int
+    last_seen_ns: int
+    histogram: NDArray[np.uint32] = field(repr=False, compare=False)  # (64,): [i] counts 2**i .. 2**(i+1) ns
+
+    @property
+    def mean_ns(self) -> float:
+        """Mean of the timed dispatches; 0 where none is."""
+        return self.total_ns / self.timed if self.timed else 0.0
+
+
+@dataclass(slots=True)
+class ProcessStats:
+    """One process of the session at one moment."""
+
+    pid: int
+    parent_pid: int
+    executable: str
+    runtime: str
+    devices: list[str]
+    message: str
+    simulated: bool
+    exited: bool
+    started_ns: int  # CLOCK_REALTIME
+    dispatches: int
+    timed: int
+    rejected: int
+    lost: int
+    pending: int
+    own_ns: int
+    kernels: list[KernelStats]
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """All processes of a session at one moment."""
+
+    processes: list[ProcessStats]
+
+    @property
+    def kernels(self) -> list[KernelStats]:
+        """Kernels summed over processes by id, most total time first, then most calls."""
+        return merge_kernels(kernel for process in self.processes for kernel in process.kernels)
+
+    def total(self, counter: str) -> int:
+        """The sum over processes of `dispatches`, `timed`, `rejected`, `lost`, `pending` or `own_ns`."""
+        return sum(getattr(process, counter) for process in self.processes)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any process's clock counts simulated cycles."""
+        return any(process.simulated for process in self.processes)
+
+
+def merge_kernels(kernels: Iterable[KernelStats]) -> list[KernelStats]:
+    """Sums figures of the same kernel id; the last-seen process gives grid, block and last time."""
+    merged: dict[str, KernelStats] = {}
+    for kernel in kernels:
+        seen = merged.get(kernel.id)
+        if seen is None:
+            merged[kernel.id] = KernelStats(**{slot: getattr(kernel, slot) for slot in KernelStats.__slots__})
+            continue
+        if kernel.timed:
+            seen.min_ns = min(seen.min_ns, kernel.min_ns) if seen.timed else kernel.min_ns
+        seen.max_ns = max(seen.max_ns, kernel.max_ns)
+        seen.calls += kernel.calls
+        seen.timed += kernel.timed
+        seen.total_ns += kernel.total_ns
+        seen.histogram = seen.histogram + kernel.histogram
+        if kernel.last_seen_ns >= seen.last_seen_ns:
+            seen.last_seen_ns, seen.last_ns = kernel.last_seen_ns, kernel.last_ns
+            seen.grid, seen.block = kernel.grid, kernel.block
+            seen.dynamic_lds_bytes = kernel.dynamic_lds_bytes
+    return sorted(merged.values(), key=lambda k: (-k.total_ns, -k.calls, k.name, k.id))
+
+
+class LiveFile:
+    """One process's statistics file, mapped for reading."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        self._map: mmap.mmap | None = None
+        self._names: dict[int, tuple[str, str]] = {}
+        self._last: NDArray[np.void] | None = None
+
+    def close(self) -> None:
+        """Unmaps the file; safe to call twice."""
+        if self._map is not None:
+            self._map.close()
+            self._map = None
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _remap(self) -> mmap.mmap | None:
+        size = os.fstat(self._fd).st_size
+        if size < layout.ROWS_OFFSET:
+            return None
+        if self._map is None or len(self._map) < size:
+            if self._map is not None:
+                self._map.close()
+            self._map = mmap.mmap(self._fd, size, prot=mmap.PROT_READ)
+        return self._map
+
+    def read(self) -> ProcessStats | None:
+        """The figures now; None while the file is being made or is not ours to read (another version)."""
+        mapped = self._remap()
+        if mapped is None:
+            return None
+        header = np.frombuffer(mapped, layout.LIVE_HEADER, 1)[0].copy()
+        if header["magic"] != layout.LIVE_MAGIC or int(header["version"]) != layout.VERSION:
+            return None
+        if int(header["row_bytes"]) != layout.ROW_BYTES:
+            return None
+        count = min(int(header["row_count"]), layout.MAX_ROWS - 1)
+        available = (min(len(mapped), layout.NAMES_OFFSET) - layout.ROWS_OFFSET) // layout.ROW_BYTES
+        count = min(count, available - 1)
+        if count < 0:
+            rows = np.empty(0, layout.ROW)
+        else:
+            rows = np.frombuffer(mapped, layout.ROW, count + 1, layout.ROWS_OFFSET).copy()
+        self._keep_monotonic(rows)
+        return ProcessStats(
+            pid=int(header["pid"]),
+            parent_pid=int(header["parent_pid"]),
+            executable=_text(bytes(header["executable"])),
+            runtime=_text(bytes(header["runtime"])),
+            devices=[line for line in _text(bytes(header["devices"])).splitlines() if line],
+            message=_text(bytes(header["message"])),
+            simulated=int(header["clock"]) == ClockKind.SIMULATED,
+            exited=int(header["state"]) == ProcessState.EXITED,
+            started_ns=int(header["start_realtime_ns"]),
+            dispatches=int(header["dispatches"]),
+            timed=int(header["timed"]),
+            rejected=int(header["rejected"]),
+            lost=int(header["lost"]),
+            pending=int(header["pending"]),
+            own_ns=int(header["own_ns"]),
+            kernels=self._kernels(rows, mapped),
+        )
+
+    def _keep_monotonic(self, rows: NDArray[np.void]) -> None:
+        # A copy is not atomic; a counter read earlier in this copy than in the last one must not step back.
+        if self._last is not None:
+            n = min(len(rows), len(self._last))
+            for name in _GROWING:
+                np.maximum(rows[name][:n], self._last[name][:n], out=rows[name][:n])
+        np.minimum(rows["timed"], rows["calls"], out=rows["timed"])
+        self._last = rows
+
+    def _kernels(self, rows: NDArray[np.void], mapped: mmap.mmap) -> list[KernelStats]:
+        used = np.flatnonzero(rows["calls"])
+        live = rows[used]
+        # Whole columns to Python numbers at once: a thousand kernels, ten times a second, on a slow machine.
+        columns = {name: live[name].tolist() for name in _COLUMNS}
+        histograms = live["histogram"]
+        kernels = []
+        for position, values in enumerate(zip(used.tolist(), *columns.values(), strict=True)):
+            index = values[0]
+            row = dict(zip(_COLUMNS, values[1:], strict=True))
+            symbol, name = self._row_names(index, row, mapped)
+            timed = row["timed"]
+            kernels.append(
+                KernelStats(
+                    id=id_text(row["id"]),
+                    name=name,
+                    symbol=symbol,
+                    kind=_KINDS.get(row["kind"], "unknown"),
+                    calls=row["calls"],
+                    timed=timed,
+                    total_ns=row["total_ns"],
+                    min_ns=row["min_ns"] if timed else 0,
+                    max_ns=row["max_ns"] if timed else 0,
+                    last_ns=row["last_ns"],
+                    grid=tuple(row["grid"]),
+                    block=tuple(row["block"]),
+                    vgprs=row["vgprs"],
+                    sgprs=row["sgprs"],
+                    lds_bytes=row["lds_bytes"],
+                    scratch_bytes=row["scratch_bytes"],
+                    dynamic_lds_bytes=row["last_dynamic_lds"],
+                    code_hash=id_text(row["code_hash"]),
+                    device_index=row["device"],
+                    last_seen_ns=row["last_seen_ns"],
+                    histogram=histograms[position],
+                )
+            )
+        return kernels
+
+    def _row_names(self, index: int, row: dict[str, Any], mapped: mmap.mmap) -> tuple[str, str]:
+        if index == 0:
+            return OVERFLOW_NAME, OVERFLOW_NAME
+        names = self._names.get(index)
+        if names is None:
+            symbol = self._string(mapped, row["name_offset"], row["name_length"])
+            name = self._string(mapped, row["demangled_offset"], row["demangled_length"])
+            if symbol is None:
+                unnamed = f"(kernel {id_text(row['id'])})"
+                return unnamed, unnamed
+            names = (symbol, name or symbol)
+            self._names[index] = names
+        return names
+
+    @staticmethod
+    def _string(mapped: mmap.mmap, offset: int, length: int) -> str | None:
+        begin = layout.NAMES_OFFSET + offset
+        if length > layout.MAX_NAME_BYTES or begin + length > len(mapped):
+            return None  # not within what is mapped yet: the next read maps more
+        return mapped[begin : begin + length].decode("utf-8", "replace")
+
+
+class LiveReader:
+    """All statistics files of one session directory; new processes are found as they appear."""
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self.directory = Path(directory)
+        self._files: dict[str, LiveFile] = {}
+
+    def __enter__(self) -> LiveReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Unmaps everything."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+    def snapshot(self) -> Snapshot:
+        """The figures of every process now, in the order in which the processes started."""
+        try:
+            names = [entry.name for entry in os.scandir(self.directory) if entry.name.endswith(".live")]
+        except OSError:
+            names = []
+        for name in names:
+            if name not in self._files:
+                try:
+                    self._files[name] = LiveFile(self.directory / name)
+                except OSError:
+                    continue
+        processes = [stats for file in self._files.values() if (stats := file.read()) is not None]
+        processes.sort(key=lambda process: (process.started_ns, process.pid))
+        return Snapshot(processes)

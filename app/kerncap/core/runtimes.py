@@ -1,0 +1,98 @@
+"""Which GPU runtimes a program has loaded, and why nothing could be loaded into it: for messages when no dispatch was seen."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+_INTERPOSER = "libkerncap_"
+_RUNTIME = re.compile(
+    r"/(libamdhip64|libhsa-runtime64|libcuda|libcudart|libOpenCL|libze_loader|libvulkan|libhiprtc|libtorch_hip|"
+    r"libtorch_cuda|librocblas|libhipblaslt|libkerncap_hsa|libkerncap_cuda)[^/]*\.so[^/]*\Z"
+)
+
+
+class RuntimeWatch:
+    """Looks, more and more rarely, at what the processes of a workload have mapped."""
+
+    def __init__(self) -> None:
+        self.libraries: set[str] = set()
+        self._next = 0.0
+        self._interval = 0.02
+
+    def look(self, pids: Callable[[], Iterable[int]]) -> None:
+        """Adds the runtimes that the processes have mapped; costs nothing until it is time to look again."""
+        if time.monotonic() < self._next:
+            return
+        for pid in pids():
+            self.libraries |= mapped_runtimes(pid)
+        self._next = time.monotonic() + self._interval
+        self._interval = min(self._interval * 2, 2.0)
+
+    def runtimes(self) -> list[str]:
+        """Names of the runtimes seen, kerncap's own library left out."""
+        return sorted({Path(path).name for path in self.libraries if _INTERPOSER not in path})
+
+    @property
+    def interposed(self) -> bool:
+        """Whether kerncap's own library was seen in any process."""
+        return any(_INTERPOSER in path for path in self.libraries)
+
+
+def mapped_runtimes(pid: int) -> set[str]:
+    """Paths of the GPU runtimes that a process has mapped now."""
+    try:
+        text = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+    except OSError:
+        return set()
+    paths = {line[line.index("/") :] for line in text.splitlines() if "/" in line}
+    return {
+        path.removesuffix(" (deleted)") for path in paths if _RUNTIME.search(path.removesuffix(" (deleted)"))
+    }
+
+
+def preload_obstacle(program: str) -> str | None:
+    """Why LD_PRELOAD cannot work for this program, or None: static, set-user-id, or of another machine."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    path = program if "/" in program else shutil.which(program)
+    if not path:
+        return None
+    try:
+        info = os.stat(path)
+        if info.st_mode & (stat.S_ISUID | stat.S_ISGID):
+            return f"{program} is set-user-id or set-group-id: nothing can be preloaded into it"
+        with open(path, "rb") as file:
+            if file.read(4) != b"\x7fELF":
+                return None  # a script: its interpreter loads what it needs
+            file.seek(0)
+            elf = ELFFile(file)
+            if not any(segment["p_type"] == "PT_INTERP" for segment in elf.iter_segments()):
+                return f"{program} is statically linked: nothing can be preloaded into it"
+            if elf.elfclass != 64:
+                return f"{program} is a 32-bit program"
+    except (OSError, ELFError):
+        return None
+    return None
+
+
+def no_dispatch_reason(program: str, watch: RuntimeWatch) -> str:
+    """A sentence on why no dispatch was seen."""
+    obstacle = preload_obstacle(program)
+    if obstacle:
+        return obstacle + "."
+    runtimes = watch.runtimes()
+    if not runtimes:
+        return "It loaded no GPU runtime (libamdhip64, libhsa-runtime64, libcuda)."
+    text = f"It loaded {', '.join(runtimes)}, and dispatched no kernel."
+    if not watch.interposed:
+        text += " kerncap's library was not in it: something cleared LD_PRELOAD on the way."
+    if any(name.startswith("libcuda") for name in runtimes):
+        text += " CUDA programs are not watched by this device."
+    return text
