@@ -1,0 +1,50 @@
+// A file of memory bytes (memory.pre, memory.post): written in blocks that may come in any order and from
+// several threads, with a checksum for each block; zeros become holes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "snapshot/records.h"
+
+namespace kerncap::snapshot {
+
+bool all_zero(const void* data, std::size_t bytes);
+
+class BlockFile {
+ public:
+  explicit BlockFile(std::string path);  // created, mode 0600; throws IoError
+  ~BlockFile();
+  BlockFile(const BlockFile&) = delete;
+  BlockFile& operator=(const BlockFile&) = delete;
+
+  // Block `index` covers [index, index + 1) * kChecksumBlock of the file; only the last one may be shorter.
+  // `hash` is xxh64(data, bytes). Thread safe. Throws IoError.
+  void write_block(std::uint64_t index, const void* data, std::size_t bytes, std::uint64_t hash);
+
+  // Sequential use: appends, hashing as blocks fill. Not to be mixed with write_block.
+  void append(const void* data, std::size_t bytes);
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+
+  // Writes what append holds back, sets the length and flushes to the disk. Throws IoError.
+  void finish();
+
+  [[nodiscard]] const std::vector<std::uint64_t>& checksums() const { return checksums_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] int fd() const { return fd_; }
+
+ private:
+  void flush_pending();
+
+  std::string path_;
+  int fd_ = -1;
+  std::mutex mutex_;  // guards checksums_ and size_ in write_block
+  std::vector<std::uint64_t> checksums_;
+  std::uint64_t size_ = 0;
+  std::vector<unsigned char> pending_;  // append: the block that is not full yet
+};
+
+}  // namespace kerncap::snapshot

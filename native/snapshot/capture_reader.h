@@ -1,0 +1,94 @@
+// Reads what capture_writer wrote. Everything throws DamagedCapture (file and offset) or IoError.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "snapshot/records.h"
+
+namespace kerncap::snapshot {
+
+struct CodeObject {
+  CodeObjectRecord record;
+  std::string uri;
+  std::string file;  // path of code/<hash>.hsaco
+};
+
+struct Variable {
+  VariableRecord record;
+  std::string name;
+};
+
+struct Region {
+  RegionRecord record;
+  std::string reason;  // why it is not saved
+};
+
+// Which of the two memory files.
+enum class MemoryFile : std::uint32_t { pre = 0, post = 1 };
+
+class CaptureReader {
+ public:
+  // Reads and checks capture.bin in `directory`: header, checksum, records, references between them, and that
+  // memory.pre and memory.post are as long as it says. Their content is checked as it is read.
+  explicit CaptureReader(std::string directory);
+  ~CaptureReader();
+  CaptureReader(const CaptureReader&) = delete;
+  CaptureReader& operator=(const CaptureReader&) = delete;
+
+  ProcessRecord process{};
+  std::string executable, working_directory, runtime;
+  DeviceRecord device{};
+  std::string isa, agent_name, product;
+  DispatchRecord dispatch{};
+  std::string symbol, demangled;
+  KernargRecord kernarg{};
+  std::vector<unsigned char> kernarg_bytes;
+  std::vector<CodeObject> code_objects;
+  std::vector<Variable> variables;
+  std::vector<Region> regions;
+  std::vector<ChangeRecord> changes;
+  std::uint64_t pre_bytes = 0;
+  std::uint64_t post_bytes = 0;
+
+  // The code object with CodeObjectRecord::id `id`.
+  [[nodiscard]] const CodeObject& code_object(std::uint32_t id) const;
+
+  // Whole blocks, from block `first` on, into `out` (`blocks` * kChecksumBlock bytes; the last block of the file
+  // may be shorter). Each block's checksum is verified. Returns the bytes read. Thread safe.
+  std::size_t read_blocks(MemoryFile file, std::uint64_t first, std::uint64_t blocks, void* out) const;
+
+  // Any range; verifies every block it touches. Thread safe.
+  void read(MemoryFile file, std::uint64_t offset, std::uint64_t bytes, void* out) const;
+
+  // Whether [offset, offset + bytes) of the file is one hole (and so all zeros), without reading it.
+  [[nodiscard]] bool is_hole(MemoryFile file, std::uint64_t offset, std::uint64_t bytes) const;
+
+  // The bytes of a code object, verified against its hash.
+  [[nodiscard]] std::vector<unsigned char> read_code_object(const CodeObject& object) const;
+
+ private:
+  struct Memory {
+    std::string path;
+    int fd = -1;
+    std::uint64_t bytes = 0;
+    std::vector<std::uint64_t> sums;
+    std::vector<bool> known;
+  };
+  [[nodiscard]] const Memory& memory(MemoryFile file) const { return memory_[static_cast<unsigned>(file)]; }
+  void read_records(const std::vector<unsigned char>& bytes);
+  void read_record(const RecordHeader& header, const unsigned char* record, std::uint64_t offset);
+  void read_checksums(const unsigned char* record, std::uint64_t offset);
+  void open_memory(MemoryFile file, const char* name);
+  void check_references() const;
+  [[noreturn]] void damaged(std::uint64_t offset, const std::string& why) const;
+
+  std::string directory_;
+  std::string records_path_;
+  Memory memory_[2];
+  unsigned seen_ = 0;  // bit per RecordType
+};
+
+}  // namespace kerncap::snapshot
