@@ -1,0 +1,230 @@
+"""Compiling one translation unit for the device only: to a linked code object, or as far as its kernel names.
+
+The program's command runs in its own directory, with the reproducer's copies laid over the original files. Where that
+directory is gone the driver refuses to start, so clang's own frontend (`-cc1`) is asked for the same work: it takes
+every path through the overlay.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kerncap.core.bundle import BUNDLE_MAGIC, COMPRESSED_MAGIC, entries
+from kerncap.core.codeobject import CodeObject, Target, read_file
+from kerncap.core.compile_command import CompileCommand, absolute_arguments, device_arguments, input_index
+from kerncap.core.toolchain import (
+    Compiler,
+    CompileError,
+    Finished,
+    language_arguments,
+    linker_words,
+    resolve_compiler,
+    run_tool,
+)
+
+_KERNEL = re.compile(r'^define [^@\n]*\bamdgpu_kernel\b[^@\n]*@(?:"((?:[^"\\]|\\[0-9A-Fa-f]{2})+)"|([\w.$-]+))\(', re.M)
+_CUID = re.compile(r"\.(?:static|intern)\.([0-9a-f]+)$")
+_OBJECT = ("-S", "-Xclang", "-emit-obj")
+_LINKED = ("-c", "--no-gpu-bundle-output")
+_FRONTEND = ("-S", "-Xclang", "-emit-llvm", "-Xclang", "-disable-llvm-passes")
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """A VFS overlay file, and the copy of the unit in it: what stands in for an original that is gone."""
+
+    file: Path
+    unit_copy: Path
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What the frontend found in a unit: mangled kernel names, and every file it read, as the compiler spelled them."""
+
+    kernels: tuple[str, ...]
+    dependencies: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A linked code object on disk, the compiler's remarks, and where the time went (seconds by step)."""
+
+    object: Path
+    output: str
+    seconds: dict[str, float]
+
+
+@dataclass(frozen=True)
+class DeviceCompile:
+    """One unit, for one target, by one compiler. `symbol` is the captured kernel's: static ones carry a unit id in it."""
+
+    command: CompileCommand
+    target: Target
+    compiler: Compiler
+    symbol: str = ""
+    overlay: Overlay | None = None
+    timeout_s: float = 600.0
+
+    @classmethod
+    def of(
+        cls, command: CompileCommand, target: Target, symbol: str = "", overlay: Overlay | None = None
+    ) -> DeviceCompile:
+        """With the compiler that the command names, or the nearest one here."""
+        return cls(command, target, resolve_compiler(command.arguments, command.directory), symbol, overlay)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the command can still run where it ran: its directory and its unit exist."""
+        return self.command.directory.is_dir() and self.command.file.is_file()
+
+    def arguments(self) -> list[str]:
+        """Options without the compiler and without what is to be made."""
+        options = device_arguments(self.command, self.target)
+        source = input_index(options, self.command)
+        options = language_arguments(self.compiler, self.command.arguments, options, source)
+        extra = [e for e in self.compiler.extra if e not in options]
+        unit_id = _CUID.search(self.symbol)
+        if unit_id:  # clang, HIP: the name of a kernel with internal linkage ends in the unit's id
+            extra.append(f"-cuid={unit_id[1]}")
+        if self.overlay:
+            extra += ["-ivfsoverlay", str(self.overlay.file)]
+        return [*options, *extra, "-Wno-unused-command-line-argument", "-fno-color-diagnostics"]
+
+    def words(self, action: Sequence[str], output: Path) -> tuple[list[str], Path]:
+        """The complete argument list and the directory to run it in. Raises CompileError where the driver refuses."""
+        options = self.arguments()
+        if self.in_place:
+            return [*self.compiler.words, *options, *action, "-o", str(output)], self.command.directory
+        if self.overlay is None:
+            raise CompileError(f"{self.command.file} or its directory {self.command.directory} is gone, and there is no copy.")
+        return self._frontend_words(options, action, output)
+
+    def _frontend_words(self, options: list[str], action: Sequence[str], output: Path) -> tuple[list[str], Path]:
+        assert self.overlay is not None
+        home = self.overlay.file.parent
+        index = input_index(options, self.command)
+        options[index] = str(self.overlay.unit_copy)
+        if not any(o == "-x" or (o.startswith("-x") and len(o) > 2) for o in options[:index]):
+            language = "hip" if self.command.file.suffix in (".hip", ".cu") else "c++"
+            options[index:index] = ["-x", language]
+        options = absolute_arguments(options, self.command.directory)
+        asked = [*self.compiler.words, *options, *action, "-o", str(output), "-###"]
+        answer = run_tool(asked, directory=home, timeout_s=self.timeout_s)
+        line = next((text for text in answer.output.splitlines() if '"-cc1"' in text), None)
+        if line is None:
+            raise CompileError(f"{self.compiler.words[0]} refuses the compile command of {self.command.file}.", answer.output)
+        words = shlex.split(line)
+        words[len(words) - 1 - words[::-1].index(str(self.overlay.unit_copy))] = str(self.command.file)
+        # Quoted includes look beside the unit by its real name; the copies are found there through the overlay.
+        return words, home
+
+    def probe(self) -> Probe:
+        """Kernel names and dependencies, by the frontend alone (no optimisation, no code). Raises CompileError."""
+        with tempfile.TemporaryDirectory(prefix="kerncap-") as scratch:
+            listing, depends = Path(scratch) / "unit.ll", Path(scratch) / "unit.d"
+            action = [*_FRONTEND, *_dependency_options(depends)]
+            words, directory = self.words(action, listing)
+            finished = run_tool(words, directory=directory, timeout_s=self.timeout_s)
+            if finished.code or not listing.exists():
+                raise self._failed(finished)
+            text = listing.read_text("utf-8", "replace")
+            names = tuple(dict.fromkeys(_unescape(m[1]) if m[1] else m[2] for m in _KERNEL.finditer(text)))
+            return Probe(names, tuple(parse_dependencies(depends.read_text("utf-8", "replace"))))
+
+    def build(self, output: Path) -> Compiled:
+        """The linked code object of the unit, written beside `output` and renamed. Raises CompileError."""
+        seconds: dict[str, float] = {}
+        started = time.perf_counter()
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".kerncap-", dir=output.parent) as scratch:
+            made = Path(scratch) / "unit.o"
+            linked = Path(scratch) / "unit.hsaco"
+            action = _LINKED if self.compiler.kind != "zig" and self.in_place else _OBJECT
+            words, directory = self.words(action, made)
+            finished = run_tool(words, directory=directory, timeout_s=self.timeout_s)
+            seconds["compile"] = time.perf_counter() - started
+            if finished.code or not made.exists():
+                raise self._failed(finished)
+            started = time.perf_counter()
+            result = self._finish(made, linked)
+            seconds["link"] = time.perf_counter() - started
+            os.replace(result, output)
+        return Compiled(output, finished.output, seconds)
+
+    def _finish(self, made: Path, linked: Path) -> Path:
+        """A loadable object from what the compiler made: out of its bundle, and linked if it is not."""
+        data = memoryview(made.read_bytes())
+        if bytes(data[:24]).startswith((BUNDLE_MAGIC, COMPRESSED_MAGIC)):
+            made.write_bytes(next(entries(data, str(made))).data)
+        elif bytes(data[:2]) == b"BC" or bytes(data[:4]) == b"\xde\xc0\x17\x0b":
+            raise CompileError(
+                f"{self.compiler.words[-1]} made LLVM bitcode for {self.command.file}, not an object: its command asks for link-time "
+                "compilation. Remove -flto or -fgpu-rdc from compile.json."
+            )
+        if not CodeObject(memoryview(made.read_bytes()), str(made)).relocatable:
+            return made
+        linker = linker_words(self.compiler)
+        words = [*linker, "-shared", "--no-undefined", str(made), "-o", str(linked)]
+        finished = run_tool(words, timeout_s=self.timeout_s)
+        if finished.code or not linked.exists():
+            raise CompileError(
+                f"The kernel does not link by itself. It may call device code of other units (-fgpu-rdc): {self.command.file} alone "
+                "does not define it.",
+                finished.output.replace(str(made), "kernel"),
+            )
+        return linked
+
+    def _failed(self, finished: Finished) -> CompileError:
+        message = f"{Path(self.compiler.words[0]).name} could not compile {self.command.file} (exit code {finished.code})."
+        return CompileError(message, finished.output)
+
+
+def kernels_in(path: Path) -> list[str]:
+    """Mangled kernel names of the code objects in a file, all targets together."""
+    return [name for code_object in read_file(path) for name in code_object.kernel_names]
+
+
+def _dependency_options(path: Path) -> list[str]:
+    # The driver ignores -MD in a device-only compile; the frontend does not.
+    options = ["-dependency-file", str(path), "-MT", "unit", "-sys-header-deps"]
+    return [word for option in options for word in ("-Xclang", option)]
+
+
+def parse_dependencies(text: str) -> list[str]:
+    """The prerequisites of a dependency file, as clang writes it for make: "\\ ", "\\#" and "$$" are undone."""
+    joined = text.replace("\\\n", " ")
+    _, _, rest = joined.partition(":")
+    names, current, index = [], "", 0
+    while index < len(rest):
+        char = rest[index]
+        if char == "\\" and index + 1 < len(rest) and rest[index + 1] in " #\\":
+            current += rest[index + 1]
+            index += 1
+        elif char == "$" and rest[index + 1 : index + 2] == "$":
+            current += "$"
+            index += 1
+        elif char.isspace():
+            if current:
+                names.append(current)
+            current = ""
+            if char == "\n":
+                break
+        else:
+            current += char
+        index += 1
+    if current:
+        names.append(current)
+    return list(dict.fromkeys(names))
+
+
+def _unescape(name: str) -> str:
+    """LLVM IR quotes names as bytes: \\xx in hexadecimal."""
+    raw = re.sub(rb"\\([0-9A-Fa-f]{2})", lambda m: bytes([int(m[1], 16)]), name.encode())
+    return raw.decode("utf-8", "replace")
