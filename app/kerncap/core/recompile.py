@@ -1,0 +1,126 @@
+"""Rebuilding a reproducer's variant: `recompile(DIR)`, and `python -m kerncap.core.recompile DIR` for its Makefile."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kerncap.core.codeobject import read_code_object
+from kerncap.core.compile_file import NAME, OUTPUT, OVERLAY, CompileFile, layout_of
+from kerncap.core.device_compile import DeviceCompile, Overlay
+from kerncap.core.errors import Interrupted, KerncapError, UsageError
+from kerncap.core.toolchain import CompileError
+
+_PLACE = re.compile(r"^(?P<lead>(?:In file included from |\s+from )?)(?P<path>[^:\n]+):(?P<line>\d+)", re.M)
+
+
+@dataclass(frozen=True)
+class Recompiled:
+    """A rebuilt kernel: the object, the compiler's warnings (paths are the copies'), and seconds by step.
+
+    `compiler` is what was started; `note` says why it is not the program's own, where it is not.
+    """
+
+    object: Path
+    warnings: str
+    seconds: dict[str, float]
+    compiler: str
+    note: str
+
+
+def recompile(directory: Path | str, output: Path | None = None, timeout_s: float = 600.0) -> Recompiled:
+    """Rebuild the variant in a reproducer to `output` (optimized.hsaco in it): device only, for the captured target.
+
+    The original command runs with its -O and defines, in the original directory where that is still there, with the
+    copies (variant and deps/) laid over the original files. On a failure no older output is left that could be taken
+    for the result. Raises CompileError (with the compiler's text), UsageError where there is no variant or it no longer
+    defines the kernel, DeviceError where there is no compiler.
+    """
+    directory = Path(os.path.abspath(directory))
+    plan = CompileFile.read(directory)
+    output = Path(os.path.abspath(output)) if output else directory / OUTPUT
+    for copy in plan.files.values():
+        if not (directory / copy).is_file():
+            raise UsageError(f"{directory / copy} is gone: the kernel cannot be rebuilt. Extract again, or put it back.")
+    try:
+        return _build(directory, plan, output, timeout_s)
+    except BaseException:
+        output.unlink(missing_ok=True)
+        raise
+
+
+def _build(directory: Path, plan: CompileFile, output: Path, timeout_s: float) -> Recompiled:
+    overlay = Overlay(directory / OVERLAY, directory / plan.variant)
+    started = time.perf_counter()
+    chosen = DeviceCompile.of(plan.command, plan.target, plan.symbol, overlay)
+    compile_ = DeviceCompile(plan.command, plan.target, chosen.compiler, plan.symbol, overlay, timeout_s)
+    try:
+        compiled = compile_.build(output)
+    except CompileError as error:
+        text = show_copies(plan, error.output)
+        gone = "" if compile_.in_place else f" The program's tree ({plan.command.directory}) is gone, so the copies were used."
+        note = f" {compile_.compiler.note}" if compile_.compiler.note else ""
+        raise CompileError(f"{plan.variant} does not compile.{gone}{note}" if text else error.message, text) from None
+    _check(plan, output)
+    seconds = {**compiled.seconds, "total": time.perf_counter() - started}
+    words = " ".join(compile_.compiler.words)
+    return Recompiled(output, show_copies(plan, compiled.output), seconds, words, compile_.compiler.note)
+
+
+def _check(plan: CompileFile, output: Path) -> None:
+    """That the new object has the captured kernel, taking the same arguments."""
+    made = read_code_object(output)
+    if plan.symbol not in made.kernel_names:
+        names = ", ".join(made.kernel_names[:8]) or "no kernel at all"
+        raise UsageError(
+            f"{plan.variant} no longer defines {plan.symbol}; it defines {names}. Keep the kernel's name, template arguments and "
+            "parameter types as they were."
+        )
+    layout = layout_of(made.kernel(plan.symbol))
+    if layout != plan.layout:
+        raise UsageError(
+            f"The variant's kernel takes other arguments (offset, size: {list(layout)}) than the captured one "
+            f"({list(plan.layout)}): the captured arguments cannot be given to it. Keep the parameters as they were."
+        )
+
+
+def show_copies(plan: CompileFile, text: str) -> str:
+    """Compiler output with the original paths replaced by the copies that were really compiled."""
+
+    def swap(match: re.Match[str]) -> str:
+        copy = plan.copy_of(match["path"])
+        return f"{match['lead']}{copy or match['path']}:{match['line']}"
+
+    return _PLACE.sub(swap, text)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`python -m kerncap.core.recompile DIR [OUTPUT]`. Returns the exit code; compiler output goes to stderr."""
+    if not 1 <= len(arguments) <= 2 or arguments[0].startswith("-"):
+        print(f"usage: python -m kerncap.core.recompile DIR [OUTPUT]   (DIR holds {NAME})", file=sys.stderr)
+        return 2
+    try:
+        made = recompile(Path(arguments[0]), Path(arguments[1]) if len(arguments) > 1 else None)
+    except KerncapError as error:
+        output = getattr(error, "output", "")
+        print(f"{output.rstrip()}\n{error.message}" if output else error.message, file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return Interrupted.exit_code
+    if made.warnings.strip():
+        print(made.warnings.rstrip(), file=sys.stderr)
+    if made.note:
+        print(made.note, file=sys.stderr)
+    steps = ", ".join(f"{name} {value:.2f} s" for name, value in made.seconds.items() if name != "total")
+    print(f"{os.path.relpath(made.object)}: {made.object.stat().st_size} bytes in {made.seconds['total']:.2f} s ({steps})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

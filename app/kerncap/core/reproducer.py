@@ -1,0 +1,243 @@
+"""Writing the project around a capture: the source to edit, its headers, the overlay, the Makefile, the README."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kerncap.core.codeobject import CodeObject, Target, read_code_object
+from kerncap.core.compile_command import CompileCommand
+from kerncap.core.compile_file import NAME, OVERLAY, PRISTINE, CompileFile, layout_of
+from kerncap.core.errors import KerncapError, UsageError
+from kerncap.core.files import write_atomically
+from kerncap.core.recompile import recompile
+from kerncap.core.templates import render
+from kerncap.core.toolchain import CompileError, resolve_compiler
+
+VARIANT = "kernel_variant.cpp"
+_SYSTEM = ("/usr", "/lib", "/lib64", "/opt/rocm", "/opt/amdgpu")
+
+
+@dataclass(frozen=True)
+class CaptureFacts:
+    """What a person should read about the capture. `command` is the program's argument list.
+
+    `code_object` is the captured .hsaco, inside the reproducer's capture/code; `facts` are more (label, text) lines for
+    the README, such as grid, block, regions and bytes.
+    """
+
+    symbol: str
+    kernel: str
+    code_object: Path
+    command: tuple[str, ...]
+    device: str
+    simulated: bool = False
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class ReproducerInfo:
+    """What was written. Paths are relative to the reproducer; `variant` is None where there is no source, and `reason` says why.
+
+    `rebuilt` is "identical" where compiling the unchanged copy gives the captured kernel's code byte for byte, "differs"
+    where it gives other code, None where it was not compiled; `notes` are sentences for a person.
+    """
+
+    language: str
+    variant: str | None
+    files: tuple[str, ...] = ()
+    reason: str | None = None
+    rebuilt: str | None = None
+    definition: str | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> dict[str, object]:
+        """The `source` object of extract's document."""
+        return {
+            "language": self.language,
+            "variant": self.variant,
+            "files": list(self.files),
+            "reason": self.reason,
+            "rebuilt": self.rebuilt,
+            "definition": self.definition,
+            "notes": list(self.notes),
+        }
+
+
+def write_reproducer(
+    out: Path,
+    facts: CaptureFacts,
+    *,
+    source_dirs: Sequence[Path] = (),
+    defines: Sequence[str] = (),
+    language: str | None = None,
+    working_directory: Path | None = None,
+    executable: Path | None = None,
+    timeout_s: float = 300.0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> ReproducerInfo:
+    """Find the source of a captured kernel and write the project into `out`, which holds `capture/` already.
+
+    `out` may be renamed afterwards: nothing in it knows its own path. Without source the project is written all the same
+    and says why. Raises UsageError for a source directory that cannot be read or a language that is not known.
+    """
+    from kerncap.source import SourceRequest, find_source  # source builds on core; only this function needs it back
+
+    for folder in source_dirs:
+        if not folder.is_dir() or not os.access(folder, os.R_OK | os.X_OK):
+            raise UsageError(f"--source-dir {folder} is no directory that can be read.")
+    captured = read_code_object(facts.code_object)
+    finding = find_source(
+        SourceRequest(
+            symbol=facts.symbol,
+            code_object=facts.code_object,
+            target=captured.target,
+            source_dirs=tuple(Path(os.path.abspath(d)) for d in source_dirs),
+            defines=tuple(defines),
+            working_directory=working_directory,
+            executable=executable,
+            timeout_s=timeout_s,
+            progress=progress,
+        ),
+        language,
+    )
+    if finding.command is None:
+        info = ReproducerInfo(finding.language, None, reason=finding.reason, notes=finding.notes)
+        _write_texts(out, "hsaco", facts, info, captured)
+        return info
+    plan = _copy_sources(out, facts, captured, finding.command, finding.dependencies, source_dirs)
+    definition = None
+    if finding.definition:
+        copy = plan.files.get(finding.definition.file) or plan.files.get(Path(os.path.realpath(finding.definition.file)))
+        definition = f"{copy or finding.definition.file}:{finding.definition.line}"
+    progress("rebuilding the unchanged kernel")
+    rebuilt, remarks = _rebuild(out, plan, captured)
+    info = ReproducerInfo(
+        finding.language,
+        plan.variant,
+        tuple(dict.fromkeys([plan.variant, *plan.files.values()])),
+        None,
+        rebuilt,
+        definition,
+        (*finding.notes, *remarks),
+    )
+    _write_texts(out, "hip", facts, info, captured)
+    return info
+
+
+def _copy_sources(
+    out: Path,
+    facts: CaptureFacts,
+    captured: CodeObject,
+    command: CompileCommand,
+    dependencies: Iterable[Path],
+    source_dirs: Sequence[Path],
+) -> CompileFile:
+    local = [p for p in dependencies if p != command.file and _is_local(p, command, source_dirs)]
+    shared = Path(os.path.commonpath([command.file.parent, *(p.parent for p in local)]))
+    files: dict[Path, str] = {}
+    for path in [command.file, *local]:
+        copy = VARIANT if path == command.file else str(Path("deps") / path.relative_to(shared))
+        for target in (out / copy, out / PRISTINE / copy):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+        files[path] = copy
+        # The compiler may reach the same file by its real name, where a directory above it is a link.
+        files.setdefault(Path(os.path.realpath(path)), copy)
+        files.setdefault(Path(os.path.realpath(path.parent)) / path.name, copy)
+    root = _tree_root(command.file, shared, source_dirs)
+    plan = CompileFile(
+        facts.symbol, captured.target, command, files, VARIANT, root, layout_of(captured.kernel(facts.symbol))
+    )
+    plan.write(out)
+    write_atomically(out / OVERLAY, overlay_text(files).encode("utf-8", "surrogateescape"))
+    return plan
+
+
+def _is_local(path: Path, command: CompileCommand, source_dirs: Sequence[Path]) -> bool:
+    """Whether a file is the program's own: copied and editable. The compiler's and the system's headers are not."""
+    try:
+        compiler = Path(os.path.realpath(resolve_compiler(command.arguments, command.directory).words[0])).parent
+    except KerncapError:
+        compiler = Path("/usr/bin")
+    home = compiler.parent if compiler.name == "bin" else compiler
+    if home not in (Path("/"), Path("/usr"), Path("/usr/local")) and path.is_relative_to(home):
+        return False
+    if any(path.is_relative_to(os.path.abspath(d)) for d in [*source_dirs, command.file.parent]):
+        return True
+    return not any(path.is_relative_to(s) or str(path).startswith(f"{s}-") for s in _SYSTEM)
+
+
+def _tree_root(unit: Path, shared: Path, source_dirs: Sequence[Path]) -> Path:
+    """What a patch counts paths from: the repository, else what the user named, else the files' common directory."""
+    for parent in unit.parents:
+        if (parent / ".git").exists():
+            return parent
+    named = [Path(os.path.abspath(d)) for d in source_dirs]
+    return next((d for d in named if unit.is_relative_to(d)), shared)
+
+
+def overlay_text(files: dict[Path, str]) -> str:
+    """A clang VFS overlay (YAML, written as JSON) that shows the copies under the original names.
+
+    Names in messages stay the originals': a copy's own directory must not be where its quoted includes are looked for.
+    """
+    folders: dict[str, list[dict[str, str]]] = {}
+    for path, copy in files.items():
+        entry = {"name": path.name, "type": "file", "external-contents": copy}
+        folders.setdefault(str(path.parent), []).append(entry)
+    document = {
+        "version": 0,
+        "case-sensitive": "true",
+        "overlay-relative": "true",
+        "use-external-names": "false",
+        "roots": [{"name": d, "type": "directory", "contents": rows} for d, rows in folders.items()],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _rebuild(out: Path, plan: CompileFile, captured: CodeObject) -> tuple[str | None, list[str]]:
+    """Compile the unchanged copy once: whether it works, and gives the captured code."""
+    with tempfile.TemporaryDirectory(prefix="kerncap-") as scratch:
+        try:
+            made = recompile(out, Path(scratch) / "unchanged.hsaco", timeout_s=180.0)
+            same = machine_code(read_code_object(made.object), plan.symbol) == machine_code(captured, plan.symbol)
+        except KerncapError as error:
+            first = error.output.strip().splitlines()[:1] if isinstance(error, CompileError) else []
+            detail = f" ({first[0]})" if first else ""
+            return None, [f"The unchanged kernel does not rebuild here, so an edit will not either: {error.message}{detail}"]
+    if same:
+        return "identical", []
+    return "differs", [
+        "The rebuilt, unchanged kernel is not the captured one byte for byte: it was built by another compiler, with other "
+        "options, or from another version of the source. Compare an edit with the rebuilt kernel before crediting it."
+    ]
+
+
+def machine_code(code_object: CodeObject, symbol: str) -> bytes | None:
+    """The instructions of a kernel, or None where its symbol has no code."""
+    found = next((s for s in code_object.elf.symbols if s.name == symbol and s.section and s.size), None)
+    data = code_object.elf.at_address(found.value, found.size) if found else None
+    return bytes(data) if data is not None else None
+
+
+def _write_texts(out: Path, kind: str, facts: CaptureFacts, info: ReproducerInfo, captured: CodeObject) -> None:
+    values = {
+        "facts": facts,
+        "info": info,
+        "command": shlex.join(facts.command),
+        "arch": Target.parse(str(captured.target)).offload_arch,
+        "kernel": captured.kernel(facts.symbol),
+        "python": sys.executable,
+        "compile_file": NAME,
+    }
+    for name in ("README.md", "Makefile"):
+        text = render(f"{kind}/{name}.j2", **values)
+        write_atomically(out / name, text.encode("utf-8", "surrogateescape"))

@@ -1,0 +1,22 @@
+"""Finding a kernel's source and how it was compiled."""
+
+from kerncap.core.errors import UsageError
+from kerncap.source.finding import LANGUAGES, Definition, SourceFinding, SourceRequest
+from kerncap.source.hip.find import find_hip
+
+__all__ = ["LANGUAGES", "Definition", "SourceFinding", "SourceRequest", "find_source"]
+
+
+def find_source(request: SourceRequest, language: str | None = None) -> SourceFinding:
+    """The source of a kernel; `language` (one of LANGUAGES) is what the user says it is, else HIP is looked for.
+
+    A finding without a command says why in `reason`. Raises UsageError on a language that is not known.
+    """
+    if language is not None and language not in LANGUAGES:
+        raise UsageError(f"The language {language!r} is not known; it is one of {', '.join(LANGUAGES)}.")
+    if language in (None, "hip"):
+        finding = find_hip(request)
+        if finding.command is None and language is None:
+            return SourceFinding("unknown", None, finding.definition, reason=finding.reason, notes=finding.notes)
+        return finding
+    return SourceFinding(language, reason=f"This version does not look for the source of {language} kernels.")

@@ -1,0 +1,1 @@
+"""HIP: which translation unit makes a captured kernel, and with which command."""

@@ -1,0 +1,262 @@
+"""The unit that makes a captured kernel.
+
+Cheapest proof first: the debug information names the unit; an object file of the build defines the symbol; the frontend,
+run on the units that can reach a definition of that name, makes the symbol. Names alone never decide where a compiler
+is there: several units may include the same header, and only one may instantiate what was captured.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from kerncap.core.codeobject import read_code_object, read_file
+from kerncap.core.compile_command import CompileCommand, with_defines
+from kerncap.core.device_compile import DeviceCompile, Probe
+from kerncap.core.dwarf import KernelDebug, kernel_debug
+from kerncap.core.errors import DeviceError, KerncapError
+from kerncap.core.toolchain import CompileError
+from kerncap.source.finding import Definition, SourceFinding, SourceRequest
+from kerncap.source.hip.cache import cached_probe
+from kerncap.source.hip.database import Database, find_databases, load
+from kerncap.source.hip.guess import guess_command
+from kerncap.source.hip.lexer import symbol_words
+from kerncap.source.hip.tree import HEADERS, SOURCES, Site, find_sites, including_units, source_files
+
+_NAME = "hip"
+
+
+class _Search:
+    """One search: what is asked, and what is known of the tree so far."""
+
+    def __init__(self, request: SourceRequest) -> None:
+        self.request = request
+        self.deadline = time.monotonic() + request.timeout_s
+        self.notes: list[str] = []
+        self.failures: dict[Path, KerncapError] = {}
+        self.debug = self._debug()
+        self.database = self._database()
+        self.roots = self._roots()
+        self.files = list(source_files(self.roots, self.deadline))
+        self.sites = find_sites(self.files, symbol_words(request.symbol))
+
+    def _debug(self) -> KernelDebug | None:
+        try:
+            return kernel_debug(read_code_object(self.request.code_object), self.request.symbol)
+        except KerncapError as error:
+            self.notes.append(error.message)
+            return None
+
+    def _database(self) -> Database:
+        request = self.request
+        if request.compile_commands is not None:
+            return load([request.compile_commands])
+        near: list[Path] = list(request.source_dirs)
+        if not near:
+            near += [p for p in (request.working_directory, request.executable) if p is not None]
+        found = load(find_databases(near))
+        if not found.commands and request.source_dirs:
+            near = [p for p in (request.working_directory, request.executable) if p is not None]
+            found = load(find_databases(near))
+        return found
+
+    def _roots(self) -> list[Path]:
+        """Where sources are looked for: what the user named, else the directories of the database's units."""
+        if self.request.source_dirs:
+            return [Path(os.path.abspath(d)) for d in self.request.source_dirs]
+        folders = sorted({c.file.parent for c in self.database.commands})
+        return [f for f in folders if f.is_dir() and not any(p in folders for p in f.parents)]
+
+    def seconds_left(self) -> float:
+        return max(1.0, self.deadline - time.monotonic())
+
+
+def find_hip(request: SourceRequest) -> SourceFinding:
+    """The translation unit that defines `request.symbol`, its command and its files; else a reason in a sentence."""
+    search = _Search(request)
+    notes = search.notes + list(search.database.notes)
+    chosen = _from_database(search)
+    if chosen is None:
+        chosen = _from_sources(search)
+    if chosen is None:
+        return SourceFinding(_NAME, None, _definition(search, ()), reason=_reason(search), notes=tuple(notes))
+    command, probe, remarks = chosen
+    if probe is None:
+        dependencies: tuple[Path, ...] = tuple(_textual_dependencies(command))
+    else:
+        dependencies = tuple(dict.fromkeys(command.resolve(d) for d in probe.dependencies))
+    return SourceFinding(
+        _NAME, command, _definition(search, dependencies), dependencies, notes=tuple([*notes, *remarks])
+    )
+
+
+_Chosen = tuple[CompileCommand, Probe | None, list[str]]
+
+
+def _from_database(search: _Search) -> _Chosen | None:
+    commands = [c for c in search.database.commands if c.file.is_file()]
+    if not commands:
+        return None
+    certain = [c for c in commands if search.debug and _same(c.file, search.debug.unit)]
+    certain = certain or [c for c in commands if _object_defines(c, search.request)]
+    for command in certain:
+        found = _confirm(search, [command])
+        if found:
+            return found
+    ranked = _rank(search, commands)
+    found = _confirm(search, ranked)
+    if found:
+        return found
+    blocked = [c for c in certain or ranked[:1] if isinstance(search.failures.get(c.file), DeviceError)]
+    if blocked:
+        # No compiler to ask: what the object file, the debug information or the text says has to do.
+        why = search.failures[blocked[0].file].message
+        return with_defines(blocked[0], search.request.defines), None, [f"The unit was not compiled: {why}"]
+    rest = [c for c in commands if c not in ranked]
+    return _confirm(search, rest)
+
+
+def _same(path: Path, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return str(path) == other
+
+
+def _object_defines(command: CompileCommand, request: SourceRequest) -> bool:
+    """Whether the unit's object file in the build directory has the kernel, as it was built last."""
+    if command.output is None or not command.output.is_file():
+        return False
+    try:
+        return any(c.has_kernel(request.symbol) for c in read_file(command.output))
+    except KerncapError:
+        return False
+
+
+def _rank(search: _Search, commands: Sequence[CompileCommand]) -> list[CompileCommand]:
+    """Units that can reach a definition of the name: those that hold it, then those that include it."""
+    units = {c.file: c for c in commands}
+    order: dict[Path, None] = {}
+    for site in search.sites:
+        matches = [u for u in units if _same(u, str(site.file))]
+        for unit in matches or including_units(site.file, list(units), search.files):
+            order[unit] = None
+    # The same file may be compiled several times, with other defines: each command is a candidate.
+    return [c for unit in order for c in commands if c.file == unit]
+
+
+def _confirm(search: _Search, commands: Sequence[CompileCommand]) -> _Chosen | None:
+    """The first command, in order, whose frontend makes the symbol; they run side by side."""
+    request = search.request
+    if not commands:
+        return None
+    request.progress(f"looking for {request.symbol[:80]} in {len(commands)} translation unit{'s' * (len(commands) > 1)}")
+    found: dict[int, tuple[CompileCommand, Probe, list[str]]] = {}
+
+    def probe(index: int) -> None:
+        if time.monotonic() > search.deadline or any(i < index for i in found):
+            return
+        command = with_defines(commands[index], request.defines)
+        try:
+            compile_ = DeviceCompile.of(command, request.target, request.symbol)
+            result = cached_probe(compile_)
+        except KerncapError as error:
+            search.failures[command.file] = error
+            return
+        if request.symbol in result.kernels:
+            found[index] = (command, result, [compile_.compiler.note] if compile_.compiler.note else [])
+
+    with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
+        for future in as_completed([pool.submit(probe, i) for i in range(len(commands))]):
+            future.result()
+    return found[min(found)] if found else None
+
+
+def _from_sources(search: _Search) -> _Chosen | None:
+    """Without a database: files that define the kernel, and units that include them, with a guessed command."""
+    units = [f for f in search.files if f.suffix in SOURCES]
+    candidates: dict[Path, None] = {}
+    if search.debug and Path(search.debug.unit).is_file():
+        candidates[Path(search.debug.unit)] = None
+    for site in search.sites:
+        if site.file.suffix in SOURCES:
+            candidates[site.file] = None
+        else:
+            candidates.update(dict.fromkeys(including_units(site.file, units, search.files)))
+    for file in candidates:
+        if time.monotonic() > search.deadline:
+            break
+        try:
+            command, probe = guess_command(search.request, file, search.files)
+        except KerncapError as error:
+            search.failures[file] = error
+            continue
+        if search.request.symbol in probe.kernels:
+            note = (
+                "No compile command of this unit is known: it is compiled with -O3 and the include directories that it needs. Give "
+                "--source-dir a tree with compile_commands.json to rebuild it as the program was built."
+            )
+            return command, probe, [note]
+    return None
+
+
+def _definition(search: _Search, dependencies: Iterable[Path]) -> Definition | None:
+    if search.debug and search.debug.file:
+        return Definition(Path(search.debug.file), search.debug.line)
+    wanted = list(dependencies)
+    sites: list[Site] = [s for s in search.sites if not wanted or any(_same(d, str(s.file)) for d in wanted)]
+    if not sites and wanted:
+        sites = find_sites((d for d in wanted if d.suffix in SOURCES | HEADERS), symbol_words(search.request.symbol))
+    return Definition(sites[0].file, sites[0].kernel.line) if sites else None
+
+
+def _textual_dependencies(command: CompileCommand) -> list[Path]:
+    """The unit and the headers it includes by quotes, followed by name: for machines without a compiler."""
+    import re
+
+    found: dict[Path, None] = {command.file: None}
+    folders = [command.resolve(a[2:]) for a in command.arguments if a.startswith("-I") and len(a) > 2]
+    pairs = zip(command.arguments, command.arguments[1:], strict=False)
+    folders += [command.resolve(b) for a, b in pairs if a in ("-I", "-isystem", "-iquote")]
+    queue = [command.file]
+    while queue:
+        path = queue.pop()
+        try:
+            text = path.read_text("utf-8", "replace")
+        except OSError:
+            continue
+        for name in re.findall(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)', text, re.M):
+            for folder in [path.parent, *folders]:
+                candidate = Path(os.path.normpath(folder / name))
+                if candidate.is_file():
+                    if candidate not in found:
+                        found[candidate] = None
+                        queue.append(candidate)
+                    break
+    return list(found)
+
+
+def _reason(search: _Search) -> str:
+    """Why there is nothing to recompile, and what would help."""
+    request = search.request
+    name = (symbol_words(request.symbol) or [request.symbol])[0]
+    if not request.source_dirs and not search.database.commands:
+        return "No --source-dir was given, and no compile_commands.json is near the program: its source is not known."
+    failure = next(iter(search.failures.values()), None)
+    if time.monotonic() > search.deadline:
+        return f"The search for the unit that defines {name} was ended after {request.timeout_s:g} s."
+    if failure is not None:
+        first = failure.output.strip().splitlines()[:1] if isinstance(failure, CompileError) else []
+        detail = f" {first[0]}" if first else ""
+        return f"No unit that compiles here defines {request.symbol}. The first that did not compile: {failure.message}{detail}"
+    if search.sites:
+        where = search.sites[0]
+        return (
+            f"{where.file}:{where.kernel.line} has a kernel {where.kernel.name}, but no unit that is known makes {request.symbol}: "
+            "the source is of another version, or the unit that instantiates it is not in compile_commands.json."
+        )
+    roots = ", ".join(str(r) for r in search.roots) or "the program's directories"
+    return f"No kernel {name} is defined in the C++ and HIP sources of {roots}."
