@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kerncap.core.control import Session
+from kerncap.core.control import Session, process_start
 from kerncap.core.devices import Device, full_environment, resolve_device
 from kerncap.core.errors import UsageError
 from kerncap.core.files import check_writable_target, write_json
@@ -206,7 +206,7 @@ def build_report(
     ]
     return ProfileReport(
         device=device,
-        clock="simulated" if snapshot.simulated or device.startswith("sim:") else "gpu",
+        clock="simulated" if snapshot.simulated or device.startswith("sim") else "gpu",
         command=list(command),
         exit_code=exit_code,
         signal=signal,
@@ -301,3 +301,24 @@ def profile(
     if output is not None:
         write_json(Path(output), report.to_json())
     return report
+
+
+def profile_session(directory: str | os.PathLike[str]) -> ProfileReport:
+    """What programs have recorded so far in a session made with `kerncap env --session`.
+
+    Programs may still run. Raises UsageError where `directory` is no session.
+    """
+    where = Path(directory)
+    with Session.open(where), LiveReader(where) as reader:
+        snapshot = reader.snapshot()
+    running = sum(1 for process in snapshot.processes if process_start(process.pid) is not None and not process.exited)
+    warnings = [f"{running} processes still run"] if running else []
+    if not snapshot.processes:
+        warnings.append(f"no program has used a GPU with this session yet ({where})")
+    return build_report(
+        snapshot,
+        device="sim" if snapshot.simulated else "rocm",
+        command=[],
+        exit_code=0,
+        warnings=warnings,
+    )

@@ -1,0 +1,129 @@
+"""`kerncap extract`."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import click
+
+from kerncap.cli.output import (
+    ProgressLine,
+    device_option,
+    emit_json,
+    json_option,
+    note,
+    program_stdout,
+    say,
+    size,
+)
+from kerncap.core.capture_run import Progress
+from kerncap.core.extract import LANGUAGES, ExtractResult, baseline_error, extract
+from kerncap.core.workload import parse_command
+
+# While the program still runs, its own output owns the terminal.
+_SILENT = ("waiting",)
+
+
+def _progress_text(kernel: str, progress: Progress) -> str:
+    text = f"{kernel}: {progress.stage}"
+    if progress.bytes_total:
+        text += f" {size(progress.bytes_done)} of {size(progress.bytes_total)}"
+        if progress.seconds > 0.05 and progress.bytes_done:
+            rate = progress.bytes_done / progress.seconds
+            text += f", {rate / 1e9:.2f} GB/s"
+            if progress.bytes_done < progress.bytes_total:
+                text += f", {(progress.bytes_total - progress.bytes_done) / rate:.0f} s left"
+    return text
+
+
+def show(result: ExtractResult) -> None:
+    """The result for a person."""
+    say(f"{result.kernel} ({result.id}), dispatch {result.dispatch}, on {result.device}")
+    grid, block = ("x".join(map(str, v)) for v in (result.grid, result.block))
+    say(f"  grid      {grid} work-items in workgroups of {block}")
+    say(
+        f"  memory    {result.regions} regions, {size(result.bytes)} ({size(result.bytes_on_disk)} on disk), "
+        f"{size(result.changed_bytes)} changed; saved in {result.snapshot_s:.3f} s"
+    )
+    source = result.source
+    if source.variant:
+        more = len(source.files) - 1
+        say(f"  source    {source.language}: {source.variant}" + (f" and {more} more files" if more > 0 else ""))
+    else:
+        say(f"  source    none: {source.reason}")
+    say(f"  baseline  {result.baseline.get('verdict')}")
+    say(f"  output    {result.output}")
+    if source.variant:
+        where = shlex.quote(result.output)
+        say(f"Next: edit {result.output}/{source.variant}, then make -C {where} recompile validate")
+
+
+@click.command()
+@click.argument("kernel")
+@click.option("--dispatch", type=click.IntRange(1), default=1, metavar="N", help="Its N-th dispatch (default 1).")
+@click.option("--grid", metavar="X,Y,Z", help="Only a dispatch with this grid, in work-items.")
+@click.option("--source-dir", metavar="DIR", help="Where the program's source is.")
+@click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Defined when the kernel is recompiled.")
+@click.option("-o", "--output", metavar="DIR", help="Where to (default ./isolated/KERNEL).")
+@click.option("--language", type=click.Choice(LANGUAGES), default="auto", help="Of the source (default auto).")
+@click.option("--memory", type=click.Choice(["reachable", "all"]), default="reachable", help="What is saved.")
+@click.option("--keep-running", is_flag=True, help="Let the program go on after the capture.")
+@click.option("--timeout", type=float, metavar="S", help="Give up after S seconds.")
+@click.option("--force", is_flag=True, help="Replace an earlier capture.")
+@click.option("--cmd", metavar="COMMAND", help="The program as one string, split into words; no shell runs it.")
+@device_option
+@json_option
+@click.argument("program", nargs=-1, type=click.UNPROCESSED)
+def command(
+    kernel: str,
+    program: tuple[str, ...],
+    cmd: str | None,
+    grid: str | None,
+    defines: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> Any:
+    """Run PROGRAM, capture one dispatch of KERNEL, and write a reproducer.
+
+    KERNEL is an id from `kerncap profile`, a mangled or demangled name, or a part of one that fits one kernel.
+    """
+    line = ProgressLine()
+
+    def on_progress(progress: Progress) -> None:
+        if progress.stage not in _SILENT:
+            line.show(_progress_text(kernel, progress))
+
+    try:
+        result = extract(
+            kernel,
+            parse_command(program, cmd),
+            grid=_grid(grid),
+            defines=defines,
+            stdout=program_stdout(as_json),
+            on_progress=on_progress,
+            **options,
+        )
+    finally:
+        line.clear()
+    if as_json:
+        emit_json(result.to_json())
+    else:
+        show(result)
+    for warning in result.warnings:
+        note(warning)
+    error = baseline_error(result)
+    if error is not None:
+        note(error.message)
+        return error.exit_code
+    return 0
+
+
+def _grid(text: str | None) -> tuple[int, int, int] | None:
+    if text is None:
+        return None
+    parts = text.replace("x", ",").split(",")
+    if not 1 <= len(parts) <= 3 or not all(part.isdigit() and 0 < int(part) < 2**32 for part in parts):
+        raise click.BadParameter(f"{text!r} is no grid; write X,Y,Z in work-items", param_hint="--grid")
+    x, y, z = (*map(int, parts), 1, 1)[:3]
+    return x, y, z

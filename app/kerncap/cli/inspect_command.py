@@ -1,0 +1,138 @@
+"""`kerncap inspect`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kerncap.cli.output import duration, emit_json, json_option, plain_table, say, size
+from kerncap.core.captures import open_capture
+from kerncap.core.codeobject import CodeObject, Kernel, read_file
+from kerncap.core.errors import KerncapError, UsageError
+from kerncap.core.names import one_line
+
+SCHEMA = "kerncap-inspect/1"
+
+
+def _kernel_document(kernel: Kernel) -> dict[str, Any]:
+    return {
+        "name": kernel.name,
+        "symbol": kernel.symbol,
+        "vgprs": kernel.vgprs,
+        "agprs": kernel.agprs,
+        "sgprs": kernel.sgprs,
+        "vgpr_spills": kernel.vgpr_spills,
+        "sgpr_spills": kernel.sgpr_spills,
+        "lds_bytes": kernel.lds_bytes,
+        "scratch_bytes": kernel.scratch_bytes,
+        "kernarg_bytes": kernel.kernarg_bytes,
+        "wavefront": kernel.wavefront,
+        "max_workgroup": kernel.max_workgroup,
+        "arguments": [
+            {"name": a.name, "type": a.type_name, "kind": a.value_kind, "offset": a.offset, "bytes": a.size}
+            for a in kernel.explicit_arguments
+        ],
+    }
+
+
+def _object_document(code: CodeObject) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "offset": code.offset,
+        "bytes": len(code.data),
+        "compressed": code.compressed,
+        "version": code.version,
+        "linked": not code.relocatable,
+        "target": None,
+        "debug_info": code.has_debug_info,
+        "kernels": [],
+        "variables": [{"name": v.name, "bytes": v.size, "writable": v.writable} for v in code.variables],
+        "problem": None,
+    }
+    try:
+        document["target"] = code.target.offload_arch
+        document["kernels"] = [_kernel_document(kernel) for kernel in code.kernels()]
+    except KerncapError as error:
+        document["problem"] = error.message
+    return document
+
+
+def _file(path: Path, as_json: bool) -> int:
+    objects: Iterator[dict[str, Any]] = (_object_document(code) for code in read_file(path))
+    if as_json:
+        emit_json({"schema": SCHEMA, "file": str(path), "code_objects": list(objects)})
+        return 0
+    for document in objects:
+        state = "" if document["linked"] else ", not linked"
+        packed = ", compressed" if document["compressed"] else ""
+        say(
+            f"code object at {document['offset']}: {document['target']}, v{document['version']}, "
+            f"{size(document['bytes'])}{packed}{state}"
+        )
+        if document["problem"]:
+            say(f"  {document['problem']}")
+        rows = [
+            [
+                str(k["vgprs"]),
+                str(k["sgprs"]),
+                str(k["lds_bytes"]),
+                str(k["scratch_bytes"]),
+                str(k["kernarg_bytes"]),
+                str(len(k["arguments"])),
+                one_line(k["name"]),
+            ]
+            for k in document["kernels"]
+        ]
+        if rows:
+            table = plain_table(["vgprs", "sgprs", "LDS", "scratch", "kernarg", "arguments", "kernel"], rows)
+            say("\n".join("  " + line for line in table.splitlines()))
+        for variable in document["variables"]:
+            say(f"  variable {one_line(variable['name'])}: {variable['bytes']} bytes")
+    return 0
+
+
+def _capture(path: Path, as_json: bool) -> int:
+    opened = open_capture(path, verify=True)
+    document = opened.manifest
+    if as_json:
+        emit_json({"schema": SCHEMA, "directory": str(path), "capture": document})
+        return 0
+    kernel, dispatch, device, memory = (document[key] for key in ("kernel", "dispatch", "device", "memory"))
+    clock = " (simulated)" if device["simulated"] else ""
+    grid, block = ("x".join(map(str, dispatch[key])) for key in ("grid", "block"))
+    say(f"{one_line(kernel['demangled'])}")
+    say(f"  symbol    {one_line(kernel['symbol'])}")
+    say(f"  id        {kernel['id']}")
+    say(f"  device    {device['arch']}{clock}, {device['isa']}")
+    say(f"  dispatch  {dispatch['nth']} of the kernel, {dispatch['nth_overall']} in all")
+    say(f"  grid      {grid} work-items in workgroups of {block}; LDS {size(dispatch['lds_bytes'])}")
+    if dispatch["duration_ns"] is not None:
+        say(f"  time      {duration(dispatch['duration_ns'])}{clock}")
+    if "vgprs" in kernel:
+        say(f"  registers {kernel['vgprs']} VGPRs, {kernel['sgprs']} SGPRs")
+    say(f"  memory    {memory['regions']} regions, {size(memory['bytes'])} ({memory['mode']}); {size(memory['changed_bytes'])} changed")
+    say(f"  captured  {document['created']}, from {one_line(document['process']['executable'])}")
+    source = document.get("source") or {}
+    say(f"  source    {source.get('variant') or 'none: ' + str(source.get('reason'))}")
+    say(f"  baseline  {(document.get('baseline') or {}).get('verdict')}")
+    rows = []
+    for argument in document["arguments"]:
+        pointer = argument.get("pointer")
+        value = f"{pointer['address']} (region {pointer['region']} + {pointer['offset']})" if pointer else argument["value"]
+        rows.append([str(argument["offset"]), str(argument["bytes"]), argument["kind"], one_line(argument["name"]) or "-", value])
+    if rows:
+        say(plain_table(["offset", "bytes", "kind", "argument", "value"], rows, left=(2, 3)))
+    return 0
+
+
+@click.command()
+@click.argument("path", metavar="DIR|FILE")
+@json_option
+def command(path: str, as_json: bool) -> Any:
+    """Show a capture (its bytes are checked), or the kernels of a code object, a bundle or a program."""
+    where = Path(path)
+    if not where.exists():
+        raise UsageError(f"{path} does not exist")
+    return _capture(where, as_json) if where.is_dir() else _file(where, as_json)

@@ -1,0 +1,40 @@
+"""`kerncap list`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kerncap.cli.output import emit_json, json_option, note, plain_table, say, size
+from kerncap.core.captures import list_captures
+from kerncap.core.names import one_line
+
+SCHEMA = "kerncap-list/1"
+
+
+@click.command("list")
+@click.argument("directory", metavar="DIR", default="isolated")
+@json_option
+def command(directory: str, as_json: bool) -> Any:
+    """List the captures in DIR (default ./isolated)."""
+    found = list_captures(directory)
+    if as_json:
+        emit_json({"schema": SCHEMA, "directory": directory, "captures": [one.to_json() for one in found]})
+        return 0
+    if not found:
+        note(f"no capture in {directory}")
+        return 0
+    rows = [
+        [
+            one_line(one.kernel, 60) or "-",
+            one.arch + (" (simulated)" if one.simulated else ""),
+            size(one.bytes_on_disk),
+            one.verdict or "-",
+            one.created,
+            f"{one.directory}" + (f"  damaged: {one.problem}" if one.problem else ""),
+        ]
+        for one in found
+    ]
+    say(plain_table(["kernel", "device", "on disk", "baseline", "created", "directory"], rows, left=(0, 1, 3, 4)))
+    return 0

@@ -1,0 +1,125 @@
+"""The entry point: finds the subcommand, and turns whatever goes wrong into a sentence and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+import kerncap
+from kerncap.cli.output import error_document, fail, silence_stdout
+from kerncap.core.errors import InconclusiveError, KerncapError
+
+BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE ended
+
+# Subcommand -> its one-line help; modules are imported only when their command runs.
+COMMANDS = {
+    "profile": "rank a program's kernels by device time",
+    "extract": "capture one dispatch of a kernel, with memory, code and source",
+    "replay": "run a captured kernel alone and time it",
+    "validate": "compare what a kernel writes with what the program's own run wrote",
+    "watch": "rebuild, replay and validate whenever the source is saved",
+    "inspect": "show a capture, a code object or a fat binary",
+    "list": "list captures on disk",
+    "doctor": "what this machine has and lacks",
+    "env": "the environment in which a program is watched",
+    "demo": "the whole loop on a demonstration program",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in kerncap.cli.<name>_command, imported on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"kerncap.cli.{cmd_name}_command").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"There is no command {args[0]!r}.{hint}")
+
+
+@click.command(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(kerncap.__version__, prog_name="kerncap")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Take one GPU kernel out of a running program with everything it needs, so that an edit is rebuilt, timed and
+    checked alone.
+
+    Exit codes: 0 passed; 1 verdict FAIL; 2 usage; 3 inconclusive; 4 no such device, tool or runtime; 5 the program
+    failed, or never launched the kernel; 6 damaged capture; 130 interrupted.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command line and returns its exit code; prints errors, raises nothing but with KERNCAP_DEBUG set."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    before_program = words[: words.index("--")] if "--" in words else words
+    as_json = "--json" in before_program
+    debug = os.environ.get("KERNCAP_DEBUG", "") not in ("", "0")
+    try:
+        result: Any = cli.main(args=words, prog_name="kerncap", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        if as_json:
+            error_document(error.format_message(), error.exit_code)
+        error.show()
+        return error.exit_code
+    except KerncapError as error:
+        if debug:
+            raise
+        return fail(error, as_json)
+    except (click.Abort, KeyboardInterrupt):
+        if as_json:
+            error_document("interrupted", 130)
+        click.echo("kerncap: interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        silence_stdout()
+        return BROKEN_PIPE
+    except Exception as error:
+        if debug:
+            raise
+        # Nothing was proven by a run that went wrong inside kerncap itself: neither PASS nor FAIL.
+        reason = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else f"{error}"
+        message = f"unexpected {type(error).__name__}: {reason}. KERNCAP_DEBUG=1 shows where; please report it."
+        return fail(InconclusiveError(message), as_json)
+
+
+def main() -> None:
+    """`kerncap` on the command line."""
+    try:
+        code = run()
+    except BrokenPipeError:
+        silence_stdout()
+        code = BROKEN_PIPE
+    sys.exit(code)

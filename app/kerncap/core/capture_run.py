@@ -1,0 +1,277 @@
+"""Running a program until one dispatch of a kernel is captured, or saying why none was."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kerncap.core.control import CaptureRequest, CaptureStatus, Session, process_start
+from kerncap.core.devices import Device, full_environment
+from kerncap.core.errors import UsageError, WorkloadError
+from kerncap.core.layout import CaptureState, MemoryMode
+from kerncap.core.live import KernelStats, LiveReader
+from kerncap.core.names import matching, nearest, one_line, short_ids
+from kerncap.core.runtimes import RuntimeWatch, no_dispatch_reason
+from kerncap.core.workload import Command, Ended, Workload
+
+CAPTURE_LIMIT_S = 600.0  # for the queues to drain, and for the dispatch itself; a simulated one may be slow
+_EXIT_GRACE_S = 5.0
+_STAGES = {
+    CaptureState.IDLE: "waiting",
+    CaptureState.ARMED: "waiting",
+    CaptureState.DRAINING: "draining",
+    CaptureState.SAVING: "saving",
+    CaptureState.RUNNING: "running",
+    CaptureState.SAVING_CHANGES: "saving changes",
+    CaptureState.DONE: "saved",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where an extraction is. `bytes_total` is 0 while nothing is being saved."""
+
+    stage: str
+    bytes_done: int = 0
+    bytes_total: int = 0
+    seconds: float = 0.0  # since the saving began, or since the start of the stage
+    dispatches: int = 0  # seen so far
+
+
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """One run of the program with a capture armed in it."""
+
+    pattern: str
+    command: Command
+    device: Device
+    output: Path  # the capture's directory, which does not exist yet
+    exact: bool = False
+    nth: int = 1
+    memory: MemoryMode = MemoryMode.REACHABLE
+    grid: tuple[int, int, int] = (0, 0, 0)
+    keep_running: bool = False
+    timeout: float | None = None
+    directory: str | os.PathLike[str] | None = None
+    environment: Mapping[str, str] | None = None
+    stdout: int | None = None
+    stderr: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """The capture is on disk."""
+
+    snapshot_s: float
+    pid: int
+    ended: Ended | None  # of the program where it ran on (keep_running)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """The pattern fits several loaded kernels; of those, these were launched until the program's end."""
+
+    launched: tuple[KernelStats, ...]
+    message: str
+
+
+def kernel_lines(kernels: Sequence[KernelStats], of: Sequence[KernelStats] | None = None) -> str:
+    """Kernels for a person: id, calls, total time, name. Ids are short, yet unique among `of`."""
+    short = short_ids(kernel.id for kernel in (of or kernels))
+    return "\n".join(
+        f"  {short[k.id]:<8} {k.calls:>9} calls {k.total_ns / 1e6:>12.3f} ms  {one_line(k.name, 160)}" for k in kernels
+    )
+
+
+def kernel_details(kernels: Sequence[KernelStats]) -> list[dict[str, object]]:
+    """The same for the error document of --json."""
+    return [
+        {"id": k.id, "name": k.name, "symbol": k.symbol, "calls": k.calls, "total_ns": k.total_ns} for k in kernels
+    ]
+
+
+def run(request: RunRequest, on_progress: OnProgress | None = None) -> Captured | Ambiguous:
+    """Starts the program with the capture armed, and waits until it is complete.
+
+    On return nothing of the program runs. Raises WorkloadError where the program fails, ends, or reaches the time
+    limit before the capture is complete, or the capture itself fails; nothing is left of it then.
+    """
+    capture = CaptureRequest(
+        pattern=request.pattern,
+        output=request.output,
+        nth=request.nth,
+        exact=request.exact,
+        memory=request.memory,
+        exit_after=not request.keep_running,
+        timeout_s=min(CAPTURE_LIMIT_S, request.timeout or CAPTURE_LIMIT_S),
+        grid=request.grid,
+    )
+    with Session.create() as session, LiveReader(session.directory) as reader:
+        session.request_capture(capture)
+        variables = full_environment(request.device, session.directory, request.environment)
+        with Workload(
+            request.command,
+            variables,
+            directory=request.directory,
+            stdout=request.stdout,
+            stderr=request.stderr,
+            session=session.directory,
+        ) as workload:
+            return _Run(request, session, reader, workload, on_progress).wait()
+
+
+class _Run:
+    def __init__(
+        self,
+        request: RunRequest,
+        session: Session,
+        reader: LiveReader,
+        workload: Workload,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self.request = request
+        self.session = session
+        self.reader = reader
+        self.workload = workload
+        self.on_progress = on_progress
+        self.watch = RuntimeWatch()
+        self._shown = 0.0
+
+    def wait(self) -> Captured | Ambiguous:
+        settled: list[CaptureStatus] = []
+
+        def tick() -> bool:
+            self.watch.look(self.workload.descendants)
+            status = self.session.status()
+            self._show(status)
+            if status.state in (CaptureState.DONE, CaptureState.FAILED, CaptureState.CANCELLED):
+                settled.append(status)
+                return True
+            if status.state.busy and status.owner_pid and process_start(status.owner_pid) is None:
+                # Read again: it may have finished and ended between the two looks.
+                status = self.session.status()
+                if status.state.busy:
+                    raise self._died(status)
+            return False
+
+        ended = self.workload.wait(timeout=self.request.timeout, tick=tick, interval=0.02)
+        status = settled[0] if settled else self.session.status()
+        if status.state == CaptureState.DONE:
+            return self._captured(status)
+        if status.state in (CaptureState.FAILED, CaptureState.CANCELLED):
+            self.workload.end()
+            raise WorkloadError(f"{self.request.pattern} was not captured: {status.message or 'no reason given'}")
+        if ended is None:
+            self.workload.end()
+            raise WorkloadError(
+                f"{self.request.pattern} was not captured within {self.request.timeout:g} s (--timeout); the program was "
+                f"ended.{self._launched()}",
+                **self._details(),
+            )
+        return self._not_captured(status, ended)
+
+    def _show(self, status: CaptureStatus) -> None:
+        if self.on_progress is None:
+            return
+        now = time.monotonic()
+        if now - self._shown < 0.1 and not status.state.final:
+            return
+        self._shown = now
+        busy = status.state.busy or status.state == CaptureState.DONE
+        since = status.started_ns / 1e9 if busy and status.started_ns else self.workload.started
+        dispatches = 0 if busy else self.reader.snapshot().total("dispatches")
+        self.on_progress(
+            Progress(
+                _STAGES.get(status.state, "waiting"),
+                status.bytes_done if busy else 0,
+                status.bytes_total if busy else 0,
+                max(0.0, now - since),
+                dispatches,
+            )
+        )
+
+    def _captured(self, status: CaptureStatus) -> Captured:
+        ended: Ended | None = None
+        warnings = []
+        if self.request.keep_running:
+            left = None
+            if self.request.timeout is not None:
+                left = max(0.0, self.request.timeout - (time.monotonic() - self.workload.started))
+            ended = self.workload.wait(timeout=left, interval=0.05)
+            if ended is None:
+                warnings.append(f"the program was ended after {self.request.timeout:g} s (--timeout)")
+            elif not ended.ok:
+                warnings.append(f"after the capture the program failed: {ended.text()}")
+        else:
+            # The captured process ends itself; whoever waits for it is given a moment to do so.
+            self.workload.wait(timeout=_EXIT_GRACE_S, tick=lambda: not self.workload.descendants(), interval=0.02)
+        self.workload.end()
+        return Captured(status.saved_ns / 1e9, status.owner_pid, ended, tuple(warnings))
+
+    def _died(self, status: CaptureStatus) -> WorkloadError:
+        ended = self.workload.poll() or self.workload.sleep(0.2)
+        how = f" ({ended.text()})" if ended else ""
+        return WorkloadError(
+            f"process {status.owner_pid} ended{how} in the middle of the capture of {self.request.pattern}, while "
+            f"{_STAGES.get(status.state, 'capturing')}; nothing is kept of it"
+        )
+
+    def _launched(self) -> str:
+        kernels = self.reader.snapshot().kernels
+        if not kernels:
+            return " No dispatch was seen. " + no_dispatch_reason(self.workload.program, self.watch)
+        near = nearest(self.request.pattern, kernels)
+        more = f"\n  and {len(kernels) - len(near)} more" if len(kernels) > len(near) else ""
+        return f" Launched were, the nearest names first:\n{kernel_lines(near, kernels)}{more}"
+
+    def _details(self) -> dict[str, object]:
+        kernels = self.reader.snapshot().kernels
+        return {
+            "launched": kernel_details(nearest(self.request.pattern, kernels, limit=50)),
+            "runtimes": self.watch.runtimes(),
+        }
+
+    def _not_captured(self, status: CaptureStatus, ended: Ended) -> Ambiguous:
+        pattern = self.request.pattern
+        if status.state.busy:
+            raise self._died(status)
+        if not ended.ok:
+            raise WorkloadError(
+                f"the program failed ({ended.text()}) before {pattern} was captured.{self._launched()}",
+                workload_exit_code=ended.exit_code,
+                **self._details(),
+            )
+        kernels = self.reader.snapshot().kernels
+        found = matching(pattern, kernels)
+        if status.state == CaptureState.AMBIGUOUS and found:
+            return Ambiguous(tuple(found), status.message)
+        if found and self.request.nth > 1 and max(k.calls for k in found) < self.request.nth:
+            raise WorkloadError(
+                f"{one_line(found[0].name, 160)} was launched {found[0].calls} times; dispatch {self.request.nth} was "
+                f"asked for (--dispatch)",
+                **self._details(),
+            )
+        if found and any(self.request.grid):
+            raise WorkloadError(
+                f"{one_line(found[0].name, 160)} was launched, but never with the grid {self.request.grid}",
+                **self._details(),
+            )
+        runtimes = self.watch.runtimes()
+        loaded = f" Runtimes that were loaded: {', '.join(runtimes)}." if runtimes and kernels else ""
+        why = f" ({status.message})" if status.message else ""
+        raise WorkloadError(f"{pattern} was never launched{why}.{loaded}{self._launched()}", **self._details())
+
+
+def ambiguous_error(pattern: str, kernels: Sequence[KernelStats]) -> UsageError:
+    """The error for a pattern that fits several launched kernels."""
+    return UsageError(
+        f"{pattern} fits {len(kernels)} kernels; name one by its id:\n{kernel_lines(kernels)}",
+        candidates=kernel_details(kernels),
+    )

@@ -1,0 +1,206 @@
+"""What this machine has, what it lacks, and how to get it."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kerncap.core import native
+from kerncap.core.captures import free_bytes
+from kerncap.core.control import Session, session_root
+from kerncap.core.devices import list_devices
+from kerncap.core.errors import DeviceError, KerncapError
+
+SCHEMA = "kerncap-doctor/1"
+OK, NOTE, PROBLEM = "ok", "note", "problem"
+_ROOM_WANTED = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding. `state` is ok, note (something optional is missing) or problem."""
+
+    name: str
+    state: str
+    detail: str
+    fix: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON document."""
+        return {slot: getattr(self, slot) for slot in self.__slots__}
+
+
+def _python() -> Check:
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    if sys.version_info < (3, 10):
+        return Check("python", PROBLEM, version, "use Python 3.10 or later")
+    return Check("python", OK, f"{version} ({sys.executable})")
+
+
+def _version_of(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return next((line.strip() for line in done.stdout.splitlines() if "version" in line), "")
+
+
+def _compilers() -> list[Check]:
+    found = []
+    rocm = Path(os.environ.get("ROCM_PATH", "/opt/rocm")) / "bin"
+    for name in ("hipcc", "amdclang++"):
+        path = shutil.which(name) or (str(rocm / name) if (rocm / name).exists() else None)
+        if path:
+            found.append(Check("compiler", OK, f"{path} {_version_of([path, '--version'])}".strip()))
+    if importlib.util.find_spec("ziglang") is not None:
+        version = _version_of([sys.executable, "-m", "ziglang", "clang", "--version"])
+        found.append(Check("compiler", OK, f"ziglang's clang: {version}" if version else "ziglang is installed"))
+    if not found:
+        fix = "install ROCm, or `pip install 'kerncap[sim]'` for a clang with the AMDGPU target"
+        return [Check("compiler", PROBLEM, "no compiler for AMD GPUs: edits cannot be rebuilt", fix)]
+    return found
+
+
+def _natives() -> list[Check]:
+    fix = "`pip install .` in kerncap's source tree builds it (needs a C++20 compiler, such as g++ 12)"
+    checks = []
+    for name in (native.INTERPOSER_HSA, native.REPLAYER, native.SIM_RUNTIME, native.SIM_HIP):
+        path = native.find_native(name)
+        if path is None:
+            checks.append(Check("native", PROBLEM, f"{name} is not in {native.native_dir()}", fix))
+        else:
+            checks.append(Check("native", OK, str(path)))
+    return checks
+
+
+def _devices() -> list[Check]:
+    checks = []
+    for found in list_devices():
+        checks.append(Check("device", OK if found.usable else NOTE, f"{found.device.name}: {found.detail}"))
+    if not any(check.state == OK for check in checks):
+        checks.append(Check("device", PROBLEM, "no device can be used", "see the lines above"))
+    kfd = Path("/dev/kfd")
+    if kfd.exists() and not os.access(kfd, os.R_OK | os.W_OK):
+        checks.append(
+            Check("device", PROBLEM, "/dev/kfd may not be opened", "sudo usermod -aG render,video $USER, then log in again")
+        )
+    return checks
+
+
+def _disk() -> Check:
+    here = Path.cwd()
+    free = free_bytes(here)
+    text = f"{free / 2**30:.1f} GiB free at {here}"
+    if free < _ROOM_WANTED:
+        return Check("disk", NOTE, text, "captures hold a kernel's memory: name a larger place with -o")
+    return Check("disk", OK, text)
+
+
+def _session() -> Check:
+    try:
+        with Session.create() as session:
+            return Check("session", OK, f"private directories can be made in {session.directory.parent}")
+    except KerncapError as error:
+        return Check("session", PROBLEM, error.message, f"make {session_root()} writable, or set XDG_RUNTIME_DIR")
+
+
+def run_checks() -> list[Check]:
+    """Every check, in a fixed order; none raises."""
+    checks: list[Check] = [_python()]
+    for group in (_compilers, _natives, _devices):
+        checks.extend(group())
+    checks.extend([_disk(), _session()])
+    return checks
+
+
+def self_test(device: str | None = None, on_step: Callable[[str], None] | None = None) -> list[Check]:
+    """Goes through profile, extract, replay and validate with the demonstration program, in a temporary directory."""
+    from kerncap.core.extract import extract
+    from kerncap.core.profile import profile
+    from kerncap.core.replay import replay
+    from kerncap.core.validate import validate
+    from kerncap.demo import build
+
+    checks: list[Check] = []
+
+    def step(name: str, action: Callable[[], str]) -> bool:
+        if on_step is not None:
+            on_step(name)
+        try:
+            checks.append(Check(f"self-test {name}", OK, action()))
+        except KerncapError as error:
+            checks.append(Check(f"self-test {name}", PROBLEM, error.message))
+            return False
+        return True
+
+    with tempfile.TemporaryDirectory(prefix="kerncap-self-test-") as temporary:
+        where = Path(temporary)
+        command: list[str] = []
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        output = where / "isolated"
+
+        def do_build() -> str:
+            command.extend(build(where / "demo").command)
+            return "the demonstration program is built"
+
+        def do_profile() -> str:
+            report = profile(command, device=device, stdout=quiet, stderr=quiet, timeout=300)
+            if report.exit_code or not report.kernels:
+                raise DeviceError(f"the program ended with {report.exit_code}; {report.dispatches} dispatches were seen")
+            return f"{report.dispatches} dispatches, {len(report.kernels)} kernels, {report.lost} lost"
+
+        def do_extract() -> str:
+            result = extract(
+                "mul_mat_vec_q", command, device=device, output=output, stdout=quiet, stderr=quiet, timeout=300
+            )
+            return f"{result.bytes} bytes, baseline {result.baseline.get('verdict')}"
+
+        def do_replay() -> str:
+            result = replay(output, iterations=5).to_json()
+            return f"median {result['median_ns']} ns ({result['timer']})"
+
+        def do_validate() -> str:
+            verdict = validate(output).to_json()["verdict"]
+            if verdict != "IDENTICAL":
+                raise DeviceError(f"the captured kernel's own replay is {verdict}")
+            return str(verdict)
+
+        try:
+            steps = (
+                ("build", do_build),
+                ("profile", do_profile),
+                ("extract", do_extract),
+                ("replay", do_replay),
+                ("validate", do_validate),
+            )
+            for name, action in steps:
+                if not step(name, action):
+                    break
+        finally:
+            os.close(quiet)
+    return checks
+
+
+def cost_table(arch: str) -> str:
+    """The simulator's cost table as text. Raises DeviceError where the simulator is not built or does not know `arch`."""
+    path = native.native_path(native.SIM_RUNTIME)
+    try:
+        library = ctypes.CDLL(str(path))
+        function = library.kerncap_sim_cost_table
+    except (OSError, AttributeError) as error:
+        raise DeviceError(f"{path} does not tell its cost table: {error}") from None
+    function.restype = ctypes.c_char_p
+    function.argtypes = [ctypes.c_char_p]
+    text = function(arch.encode())
+    if not text:
+        raise DeviceError(f"the simulator has no cost table for {arch}")
+    return bytes(text).decode()

@@ -1,0 +1,311 @@
+"""Extraction: one dispatch of a program, with its memory, code and source, as a reproducer on disk."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from kerncap.core import manifest, records
+from kerncap.core.capture_run import Ambiguous, Captured, OnProgress, Progress, RunRequest, ambiguous_error, run
+from kerncap.core.captures import check_output, disk_bytes, free_bytes, transaction
+from kerncap.core.devices import Device, resolve_device
+from kerncap.core.errors import InconclusiveError, KerncapError, UsageError, WorkloadError
+from kerncap.core.files import fsync_directory
+from kerncap.core.layout import MemoryMode
+from kerncap.core.names import base_name, one_line, safe_filename
+from kerncap.core.records import Capture
+from kerncap.core.workload import Command, interruptible, parse_command
+
+SCHEMA = "kerncap-extract/1"
+LANGUAGES = ("auto", "hip", "triton", "cuda", "none")
+_LEAST_FREE = 16 << 20
+_DEFINE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\([^()]*\))?(=.*)?\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """What was found of the kernel's source. `variant` is None where there is none, and `reason` says why."""
+
+    language: str | None
+    variant: str | None
+    files: list[str] = field(default_factory=list)
+    reason: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON document."""
+        return {slot: getattr(self, slot) for slot in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractResult:
+    """A reproducer on disk. Sizes are bytes, times seconds."""
+
+    output: str
+    kernel: str
+    symbol: str
+    id: str
+    dispatch: int
+    device: str
+    arch: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    regions: int
+    bytes: int
+    bytes_on_disk: int
+    changed_bytes: int
+    snapshot_s: float
+    source: SourceInfo
+    baseline: dict[str, Any]
+    warnings: list[str] = field(default_factory=list)
+    schema: str = SCHEMA
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON document of `kerncap extract`."""
+        document: dict[str, Any] = {"schema": self.schema}
+        document.update({slot: getattr(self, slot) for slot in self.__slots__ if slot != "schema"})
+        document["grid"], document["block"] = list(self.grid), list(self.block)
+        document["snapshot_s"] = round(self.snapshot_s, 6)
+        document["source"] = self.source.to_json()
+        return document
+
+
+def _notify(on_progress: OnProgress | None, stage: str) -> None:
+    if on_progress is not None:
+        on_progress(Progress(stage))
+
+
+def check_defines(defines: Sequence[str]) -> tuple[str, ...]:
+    """`-D` values, each NAME or NAME=VALUE. Raises UsageError naming the first that is none."""
+    for define in defines:
+        if not _DEFINE.match(define):
+            raise UsageError(f"-D {define!r} is no NAME or NAME=VALUE")
+    return tuple(defines)
+
+
+def default_output(kernel: str) -> Path:
+    """./isolated/KERNEL, with the name made safe for a file system and a Makefile."""
+    name = base_name(kernel) if "(" in kernel or "<" in kernel else kernel
+    return Path("isolated") / safe_filename(name)
+
+
+def finish(
+    partial: Path,
+    *,
+    device: Device,
+    command: Command | None = None,
+    source_dir: str | os.PathLike[str] | None = None,
+    defines: Sequence[str] = (),
+    language: str = "auto",
+    snapshot_s: float = 0.0,
+    on_progress: OnProgress | None = None,
+) -> ExtractResult:
+    """Turns `partial`/capture, as the interposer left it, into a reproducer: checks it, adds the manifest, the source
+    and the build files, and replays the captured kernel against the program's own result.
+
+    `partial` stays where it is, with everything flushed; `output` of the result is to be set by whoever renames it.
+    Raises DamagedCaptureError where what was written does not verify.
+    """
+    where = partial / "capture"
+    _notify(on_progress, "checking")
+    capture = records.read(where)
+    capture.verify()
+    more: dict[str, Any] = {
+        "snapshot_s": round(snapshot_s, 6),
+        "command": list(command.arguments) if command else None,
+        "device_name": device.name,
+    }
+    document = manifest.build(capture, **more)
+    manifest.write(where, document)
+
+    _notify(on_progress, "source")
+    source = _write_reproducer(partial, capture, source_dir, defines, language)
+    _notify(on_progress, "replaying")
+    baseline = _baseline(partial)
+
+    document.update(source=source.to_json(), baseline=baseline, state=manifest.COMPLETE)
+    manifest.write(where, document)
+    for path in (where / "code", where, partial):
+        fsync_directory(path)
+    warnings = []
+    if capture.dispatch.flags & records.DispatchFlags.NEEDS_LISTENER:
+        warnings.append("the kernel prints or allocates on the device: it needs a listener that replay may not have")
+    unsaved = [region for region in capture.regions if not region.saved and region.reason]
+    if unsaved:
+        warnings.append(
+            f"{len(unsaved)} regions are not in the capture; the first, 0x{unsaved[0].address:x} "
+            f"({unsaved[0].bytes} bytes): {unsaved[0].reason}"
+        )
+    return ExtractResult(
+        output=str(partial),
+        kernel=base_name(capture.dispatch.demangled or capture.dispatch.symbol),
+        symbol=capture.dispatch.symbol,
+        id=document["kernel"]["id"],
+        dispatch=capture.dispatch.nth_of_kernel,
+        device=device.name,
+        arch=capture.device.name,
+        grid=capture.dispatch.grid,
+        block=capture.dispatch.workgroup,
+        regions=document["memory"]["regions"],
+        bytes=capture.pre_bytes,
+        bytes_on_disk=disk_bytes(where),
+        changed_bytes=document["memory"]["changed_bytes"],
+        snapshot_s=snapshot_s,
+        source=source,
+        baseline=baseline,
+        warnings=warnings,
+    )
+
+
+def _write_reproducer(
+    partial: Path,
+    capture: Capture,
+    source_dir: str | os.PathLike[str] | None,
+    defines: Sequence[str],
+    language: str,
+) -> SourceInfo:
+    from kerncap.core.reproducer import write_reproducer
+
+    written = write_reproducer(
+        capture.path,
+        partial,
+        source_dir=Path(source_dir) if source_dir is not None else None,
+        defines=tuple(defines),
+        language=language,
+    )
+    found = written.to_json()
+    return SourceInfo(found.get("language"), found.get("variant"), list(found.get("files", ())), found.get("reason"))
+
+
+def _baseline(partial: Path) -> dict[str, Any]:
+    """The captured kernel's own replay against what the program's run wrote."""
+    from kerncap.core.validate import validate
+
+    try:
+        result = validate(partial).to_json()
+    except InconclusiveError as error:
+        return {"verdict": "INCONCLUSIVE", "reason": error.message}
+    keys = ("verdict", "against", "compared_bytes", "written_bytes", "masked_bytes", "skipped_bytes", "seconds", "reason")
+    baseline = {key: result[key] for key in keys if key in result}
+    bad = [region for region in result.get("regions", ()) if region.get("mismatches")]
+    if bad:
+        baseline["first_mismatch"] = bad[0]
+    return baseline
+
+
+def extract(
+    kernel: str,
+    command: Sequence[str] | Command = (),
+    *,
+    cmd: str | None = None,
+    device: str | Device | None = None,
+    dispatch: int = 1,
+    grid: tuple[int, int, int] | None = None,
+    source_dir: str | os.PathLike[str] | None = None,
+    defines: Sequence[str] = (),
+    output: str | os.PathLike[str] | None = None,
+    language: str = "auto",
+    memory: str = "reachable",
+    keep_running: bool = False,
+    timeout: float | None = None,
+    force: bool = False,
+    directory: str | os.PathLike[str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    stdout: int | None = None,
+    stderr: int | None = None,
+    on_progress: OnProgress | None = None,
+) -> ExtractResult:
+    """Runs the program, captures one dispatch of `kernel`, and writes a reproducer.
+
+    `kernel`: an id, a mangled or demangled name, or a part of one that fits one kernel. `command`: the program as an
+    argument list, or `cmd`: as one string. `dispatch`: which dispatch of the kernel in its process, from 1. `grid`: only
+    dispatches with this grid (work-items). `output`: default ./isolated/KERNEL; refused where it exists, unless
+    `force`. `memory`: "reachable" or "all". `timeout`: seconds for the program's run. `stdout`, `stderr`: file
+    descriptors for the program. The program is ended once the capture is on disk, unless `keep_running`.
+
+    Raises UsageError (also for a name that fits several launched kernels), DeviceError, WorkloadError,
+    DamagedCaptureError, Interrupted; nothing that looks like a capture is left then.
+    """
+    if not kernel.strip():
+        raise UsageError("the kernel's name is empty")
+    parsed = command if isinstance(command, Command) else parse_command(command, cmd)
+    if dispatch < 1:
+        raise UsageError(f"--dispatch {dispatch}: dispatches are counted from 1")
+    if language not in LANGUAGES:
+        raise UsageError(f"language {language!r} is none of {', '.join(LANGUAGES)}")
+    if memory not in ("reachable", "all"):
+        raise UsageError(f"memory {memory!r} is neither reachable nor all")
+    if timeout is not None and timeout <= 0:
+        raise UsageError(f"a timeout of {timeout:g} s leaves no time; give a positive number of seconds")
+    if source_dir is not None and not Path(source_dir).is_dir():
+        raise UsageError(f"source directory {os.fspath(source_dir)} does not exist, or is no directory")
+    checked = check_defines(defines)
+    used = device if isinstance(device, Device) else resolve_device(device)
+    target = Path(output) if output is not None else default_output(kernel)
+    check_output(target, force)
+    free = free_bytes(target.absolute())
+    if free < _LEAST_FREE:
+        raise WorkloadError(f"{target}: {free / 2**20:.1f} MiB are free there; make room, or name another place with -o")
+
+    with interruptible(), transaction(target, force=force) as (partial, commit):
+        request = RunRequest(
+            pattern=kernel,
+            command=parsed,
+            device=used,
+            output=partial / "capture",
+            nth=dispatch,
+            memory=MemoryMode.ALL if memory == "all" else MemoryMode.REACHABLE,
+            grid=grid or (0, 0, 0),
+            keep_running=keep_running,
+            timeout=timeout,
+            directory=directory,
+            environment=environment,
+            stdout=stdout,
+            stderr=stderr,
+        )
+        warnings: list[str] = []
+        outcome = run(request, on_progress)
+        if isinstance(outcome, Ambiguous):
+            if len(outcome.launched) != 1:
+                raise ambiguous_error(kernel, outcome.launched)
+            only = outcome.launched[0]
+            warnings.append(
+                f"{kernel} fits several kernels of the loaded code, of which one was launched: {only.id} "
+                f"{one_line(only.name, 160)}; the program was run again for it"
+            )
+            _notify(on_progress, "running again")
+            outcome = run(replace(request, pattern=only.id, exact=True), on_progress)
+        if not isinstance(outcome, Captured):
+            raise WorkloadError(f"{kernel} was not captured: the id {request.pattern} fits several kernels in the second run")
+        result = finish(
+            partial,
+            device=used,
+            command=parsed,
+            source_dir=source_dir,
+            defines=checked,
+            language=language,
+            snapshot_s=outcome.snapshot_s,
+            on_progress=on_progress,
+        )
+        commit()
+    return replace(
+        result,
+        output=os.fspath(target),
+        warnings=[*warnings, *outcome.warnings, *result.warnings],
+    )
+
+
+def baseline_error(result: ExtractResult) -> KerncapError | None:
+    """What to say, and to exit with, where the captured kernel did not reproduce the program's own result."""
+    verdict = result.baseline.get("verdict")
+    if verdict in ("IDENTICAL", "WITHIN_TOLERANCE", "NONDETERMINISTIC_OK"):
+        return None
+    if verdict == "FAIL":
+        return KerncapError(
+            f"{result.output}: replaying the captured kernel does not give what the program's own run wrote; "
+            f"`kerncap validate {result.output}` shows where"
+        )
+    return InconclusiveError(f"{result.output}: the replay of the captured kernel proves nothing: {result.baseline.get('reason', verdict)}")
