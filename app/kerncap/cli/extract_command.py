@@ -18,7 +18,7 @@ from kerncap.cli.output import (
     size,
 )
 from kerncap.core.capture_run import Progress
-from kerncap.core.extract import LANGUAGES, ExtractResult, baseline_error, extract
+from kerncap.core.extract import LANGUAGE_CHOICES, ExtractResult, baseline_error, extract
 from kerncap.core.workload import parse_command
 
 # While the program still runs, its own output owns the terminal.
@@ -66,7 +66,7 @@ def show(result: ExtractResult) -> None:
 @click.option("--source-dir", metavar="DIR", help="Where the program's source is.")
 @click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Defined when the kernel is recompiled.")
 @click.option("-o", "--output", metavar="DIR", help="Where to (default ./isolated/KERNEL).")
-@click.option("--language", type=click.Choice(LANGUAGES), default="auto", help="Of the source (default auto).")
+@click.option("--language", type=click.Choice(LANGUAGE_CHOICES), default="auto", help="Of the source (default auto).")
 @click.option("--memory", type=click.Choice(["reachable", "all"]), default="reachable", help="What is saved.")
 @click.option("--keep-running", is_flag=True, help="Let the program go on after the capture.")
 @click.option("--timeout", type=float, metavar="S", help="Give up after S seconds.")

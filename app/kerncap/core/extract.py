@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kerncap.core import manifest, records
 from kerncap.core.capture_run import Ambiguous, Captured, OnProgress, Progress, RunRequest, ambiguous_error, run
@@ -20,24 +20,13 @@ from kerncap.core.names import base_name, one_line, safe_filename
 from kerncap.core.records import Capture
 from kerncap.core.workload import Command, interruptible, parse_command
 
+if TYPE_CHECKING:
+    from kerncap.core.reproducer import ReproducerInfo
+
 SCHEMA = "kerncap-extract/1"
-LANGUAGES = ("auto", "hip", "triton", "cuda", "none")
+LANGUAGE_CHOICES = ("auto", "hip", "triton", "cuda")
 _LEAST_FREE = 16 << 20
 _DEFINE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\([^()]*\))?(=.*)?\Z", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class SourceInfo:
-    """What was found of the kernel's source. `variant` is None where there is none, and `reason` says why."""
-
-    language: str | None
-    variant: str | None
-    files: list[str] = field(default_factory=list)
-    reason: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The JSON document."""
-        return {slot: getattr(self, slot) for slot in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +47,7 @@ class ExtractResult:
     bytes_on_disk: int
     changed_bytes: int
     snapshot_s: float
-    source: SourceInfo
+    source: ReproducerInfo
     baseline: dict[str, Any]
     warnings: list[str] = field(default_factory=list)
     schema: str = SCHEMA
@@ -122,7 +111,9 @@ def finish(
     manifest.write(where, document)
 
     _notify(on_progress, "source")
-    source = _write_reproducer(partial, capture, source_dir, defines, language)
+    source = _write_reproducer(
+        partial, capture, document, device, command, source_dir, defines, language, on_progress
+    )
     _notify(on_progress, "replaying")
     baseline = _baseline(partial)
 
@@ -130,7 +121,7 @@ def finish(
     manifest.write(where, document)
     for path in (where / "code", where, partial):
         fsync_directory(path)
-    warnings = []
+    warnings = list(source.notes)
     if capture.dispatch.flags & records.DispatchFlags.NEEDS_LISTENER:
         warnings.append("the kernel prints or allocates on the device: it needs a listener that replay may not have")
     unsaved = [region for region in capture.regions if not region.saved and region.reason]
@@ -163,21 +154,42 @@ def finish(
 def _write_reproducer(
     partial: Path,
     capture: Capture,
+    document: Mapping[str, Any],
+    device: Device,
+    command: Command | None,
     source_dir: str | os.PathLike[str] | None,
     defines: Sequence[str],
     language: str,
-) -> SourceInfo:
-    from kerncap.core.reproducer import write_reproducer
+    on_progress: OnProgress | None,
+) -> ReproducerInfo:
+    from kerncap.core.reproducer import CaptureFacts, write_reproducer
 
-    written = write_reproducer(
-        capture.path,
-        partial,
-        source_dir=Path(source_dir) if source_dir is not None else None,
-        defines=tuple(defines),
-        language=language,
+    dispatch, memory = capture.dispatch, document["memory"]
+    grid, block = ("x".join(map(str, value)) for value in (dispatch.grid, dispatch.workgroup))
+    facts = CaptureFacts(
+        symbol=dispatch.symbol,
+        kernel=dispatch.demangled or dispatch.symbol,
+        code_object=capture.code_path(),
+        command=command.arguments if command else (capture.process.executable,),
+        device=device.name,
+        simulated=capture.device.simulated,
+        facts=(
+            ("Dispatch", f"{dispatch.nth_of_kernel} of this kernel in its process"),
+            ("Grid", f"{grid} work-items in workgroups of {block}"),
+            ("Memory", f"{memory['regions']} regions, {memory['bytes']} bytes ({memory['mode']})"),
+            ("Changed by the kernel", f"{memory['changed_bytes']} bytes"),
+        ),
     )
-    found = written.to_json()
-    return SourceInfo(found.get("language"), found.get("variant"), list(found.get("files", ())), found.get("reason"))
+    return write_reproducer(
+        partial,
+        facts,
+        source_dirs=(Path(source_dir),) if source_dir is not None else (),
+        defines=tuple(defines),
+        language=None if language == "auto" else language,
+        working_directory=Path(capture.process.directory) if capture.process.directory else None,
+        executable=Path(capture.process.executable) if capture.process.executable else None,
+        progress=lambda text: _notify(on_progress, text),
+    )
 
 
 def _baseline(partial: Path) -> dict[str, Any]:
@@ -234,8 +246,8 @@ def extract(
     parsed = command if isinstance(command, Command) else parse_command(command, cmd)
     if dispatch < 1:
         raise UsageError(f"--dispatch {dispatch}: dispatches are counted from 1")
-    if language not in LANGUAGES:
-        raise UsageError(f"language {language!r} is none of {', '.join(LANGUAGES)}")
+    if language not in LANGUAGE_CHOICES:
+        raise UsageError(f"language {language!r} is none of {', '.join(LANGUAGE_CHOICES)}")
     if memory not in ("reachable", "all"):
         raise UsageError(f"memory {memory!r} is neither reachable nor all")
     if timeout is not None and timeout <= 0:
