@@ -224,6 +224,13 @@ class CodeObject:
         tables = [s for s in self.elf.sections if s.name in (".strtab", ".dynstr")]
         return any(wanted in bytes(self.elf.content(s)) for s in tables)
 
+    def describes(self, name: str) -> bool:
+        """Whether the metadata is readable and has that kernel: its arguments are known."""
+        try:
+            return name.removesuffix(".kd") in self._raw
+        except CodeObjectError:
+            return False
+
     def kernel(self, name: str) -> Kernel:
         """The kernel of that exact mangled name (".kd" may follow). Raises CodeObjectError naming those that are here."""
         raw = self._raw.get(name.removesuffix(".kd"))

@@ -7,6 +7,7 @@ every path through the overlay.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
@@ -14,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from kerncap.core.bundle import BUNDLE_MAGIC, COMPRESSED_MAGIC, entries
@@ -30,7 +32,7 @@ from kerncap.core.toolchain import (
 )
 
 _KERNEL = re.compile(r'^define [^@\n]*\bamdgpu_kernel\b[^@\n]*@(?:"((?:[^"\\]|\\[0-9A-Fa-f]{2})+)"|([\w.$-]+))\(', re.M)
-_CUID = re.compile(r"\.(?:static|intern)\.([0-9a-f]+)$")
+_UNIT_HASH = re.compile(r"\.(?:static|intern)\.([0-9a-f]+)$")
 _OBJECT = ("-S", "-Xclang", "-emit-obj")
 _LINKED = ("-c", "--no-gpu-bundle-output")
 _FRONTEND = ("-S", "-Xclang", "-emit-llvm", "-Xclang", "-disable-llvm-passes")
@@ -84,15 +86,24 @@ class DeviceCompile:
         """Whether the command can still run where it ran: its directory and its unit exist."""
         return self.command.directory.is_dir() and self.command.file.is_file()
 
+    @property
+    def unit_hash(self) -> str:
+        """The hash at the end of the symbol of a kernel with internal linkage in a program built with -fgpu-rdc, else "".
+
+        It comes from the id of the unit, which the driver makes from the whole command line: another command cannot give
+        it. A hash of the same length is compiled in and replaced before linking.
+        """
+        found = _UNIT_HASH.search(self.symbol)
+        return found[1] if found else ""
+
     def arguments(self) -> list[str]:
         """Options without the compiler and without what is to be made."""
         options = device_arguments(self.command, self.target)
         source = input_index(options, self.command)
         options = language_arguments(self.compiler, self.command.arguments, options, source)
         extra = [e for e in self.compiler.extra if e not in options]
-        unit_id = _CUID.search(self.symbol)
-        if unit_id:  # clang, HIP: the name of a kernel with internal linkage ends in the unit's id
-            extra.append(f"-cuid={unit_id[1]}")
+        if self.unit_hash:
+            extra += ["-Xclang", "-fgpu-rdc", f"-cuid={_unit_id(self.unit_hash)[0]}"]
         if self.overlay:
             extra += ["-ivfsoverlay", str(self.overlay.file)]
         return [*options, *extra, "-Wno-unused-command-line-argument", "-fno-color-diagnostics"]
@@ -135,6 +146,8 @@ class DeviceCompile:
             if finished.code or not listing.exists():
                 raise self._failed(finished)
             text = listing.read_text("utf-8", "replace")
+            if self.unit_hash:
+                text = text.replace(_unit_id(self.unit_hash)[1], self.unit_hash)
             names = tuple(dict.fromkeys(_unescape(m[1]) if m[1] else m[2] for m in _KERNEL.finditer(text)))
             return Probe(names, tuple(parse_dependencies(depends.read_text("utf-8", "replace"))))
 
@@ -146,12 +159,16 @@ class DeviceCompile:
         with tempfile.TemporaryDirectory(prefix=".kerncap-", dir=output.parent) as scratch:
             made = Path(scratch) / "unit.o"
             linked = Path(scratch) / "unit.hsaco"
-            action = _LINKED if self.compiler.kind != "zig" and self.in_place else _OBJECT
+            by_driver = self.compiler.kind != "zig" and self.in_place and not self.unit_hash
+            action = _LINKED if by_driver else _OBJECT
             words, directory = self.words(action, made)
             finished = run_tool(words, directory=directory, timeout_s=self.timeout_s)
             seconds["compile"] = time.perf_counter() - started
             if finished.code or not made.exists():
                 raise self._failed(finished)
+            if self.unit_hash:
+                ours = _unit_id(self.unit_hash)[1].encode()
+                made.write_bytes(made.read_bytes().replace(ours, self.unit_hash.encode()))
             started = time.perf_counter()
             result = self._finish(made, linked)
             seconds["link"] = time.perf_counter() - started
@@ -222,6 +239,18 @@ def parse_dependencies(text: str) -> list[str]:
     if current:
         names.append(current)
     return list(dict.fromkeys(names))
+
+
+@lru_cache
+def _unit_id(wanted: str) -> tuple[str, str]:
+    """A unit id and its hash (the first half of its MD5, in hexadecimal without leading zeros), as long as `wanted`."""
+    for number in range(1 << 20):
+        name = f"{number:x}"
+        digest = hashlib.md5(name.encode(), usedforsecurity=False).digest()
+        text = f"{int.from_bytes(digest[:8], 'little'):x}"
+        if len(text) == len(wanted):
+            return name, text
+    raise CompileError(f"The captured kernel's name ends in {wanted!r}, which is no hash that clang makes.")
 
 
 def _unescape(name: str) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kerncap.core.codeobject import CodeObject, Target, read_code_object
+from kerncap.core import manifest, records
+from kerncap.core.codeobject import CodeObject, read_code_object
 from kerncap.core.compile_command import CompileCommand
 from kerncap.core.compile_file import NAME, OVERLAY, PRISTINE, CompileFile, layout_of
 from kerncap.core.errors import KerncapError, UsageError
@@ -72,6 +73,51 @@ class ReproducerInfo:
 
 
 def write_reproducer(
+    capture: Path,
+    out: Path,
+    *,
+    source_dir: Path | None = None,
+    defines: Sequence[str] = (),
+    language: str = "auto",
+    progress: Callable[[str], None] = lambda _: None,
+) -> ReproducerInfo:
+    """`write_project` for a capture whose records and manifest are on disk already; `out` is where `capture` is in.
+
+    `language` is one of kerncap.source.LANGUAGES, or "auto", or "none" to look for no source.
+    """
+    read = records.read(capture)
+    # Not manifest.read: it takes complete captures only, and this one becomes complete after its project is written.
+    document = json.loads((capture / manifest.NAME).read_text("utf-8", "surrogateescape"))
+    dispatch, memory = document["dispatch"], document["memory"]
+    lines = [
+        ("dispatch", f"{dispatch['nth']} of this kernel, {dispatch['nth_overall']} of all"),
+        ("grid, block", f"{' x '.join(map(str, dispatch['grid']))} work-items, {' x '.join(map(str, dispatch['block']))}"),
+        ("memory", f"{memory['bytes']} bytes in {memory['regions']} regions ({memory['mode']}); {memory['changed_bytes']} changed"),
+        ("captured", f"{document['created']}, kernel id {document['kernel']['id']}"),
+        ("working directory", read.process.directory),
+    ]
+    facts = CaptureFacts(
+        symbol=read.dispatch.symbol,
+        kernel=document["kernel"]["demangled"],
+        code_object=read.code_path(),
+        command=tuple(document.get("command") or (read.process.executable,)),
+        device=document.get("device_name") or read.device.name,
+        simulated=read.device.simulated,
+        facts=tuple(lines),
+    )
+    return write_project(
+        out,
+        facts,
+        source_dirs=[source_dir] if source_dir is not None else [],
+        defines=defines,
+        language=None if language == "auto" else language,
+        working_directory=Path(read.process.directory) if read.process.directory else None,
+        executable=Path(read.process.executable) if read.process.executable else None,
+        progress=progress,
+    )
+
+
+def write_project(
     out: Path,
     facts: CaptureFacts,
     *,
@@ -94,6 +140,14 @@ def write_reproducer(
         if not folder.is_dir() or not os.access(folder, os.R_OK | os.X_OK):
             raise UsageError(f"--source-dir {folder} is no directory that can be read.")
     captured = read_code_object(facts.code_object)
+    if language == "none":
+        info = ReproducerInfo("none", None, reason="The extraction was told not to look for source (--language none).")
+        _write_texts(out, "hsaco", facts, info, captured)
+        return info
+    if not captured.describes(facts.symbol):
+        info = ReproducerInfo("unknown", None, reason=f"The code object does not describe the arguments of {facts.symbol}.")
+        _write_texts(out, "hsaco", facts, info, captured)
+        return info
     finding = find_source(
         SourceRequest(
             symbol=facts.symbol,
@@ -229,12 +283,13 @@ def machine_code(code_object: CodeObject, symbol: str) -> bytes | None:
 
 
 def _write_texts(out: Path, kind: str, facts: CaptureFacts, info: ReproducerInfo, captured: CodeObject) -> None:
+    described = captured.describes(facts.symbol)
     values = {
         "facts": facts,
         "info": info,
         "command": shlex.join(facts.command),
-        "arch": Target.parse(str(captured.target)).offload_arch,
-        "kernel": captured.kernel(facts.symbol),
+        "arch": captured.target.offload_arch if described else facts.device,
+        "kernel": captured.kernel(facts.symbol) if described else None,
         "python": sys.executable,
         "compile_file": NAME,
     }

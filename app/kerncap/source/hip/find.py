@@ -60,7 +60,8 @@ class _Search:
         found = load(find_databases(near))
         if not found.commands and request.source_dirs:
             near = [p for p in (request.working_directory, request.executable) if p is not None]
-            found = load(find_databases(near))
+            more = load(find_databases(near))
+            found = Database(more.commands, found.paths + more.paths, found.notes + more.notes)
         return found
 
     def _roots(self) -> list[Path]:
@@ -186,7 +187,8 @@ def _from_sources(search: _Search) -> _Chosen | None:
             candidates[site.file] = None
         else:
             candidates.update(dict.fromkeys(including_units(site.file, units, search.files)))
-    for file in candidates:
+    known = {c.file for c in search.database.commands}  # compiled already, with the options that are right
+    for file in (f for f in candidates if f not in known):
         if time.monotonic() > search.deadline:
             break
         try:

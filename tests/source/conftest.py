@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from hip_tree import DEVICE_H, Tree
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
+    """An empty program's tree with device.h in src/, and a cache of its own."""
+    monkeypatch.setenv("KERNCAP_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("KERNCAP_CLANG", raising=False)
+    root = tmp_path / "a program"
+    return Tree(root).write({"src/device.h": DEVICE_H})
