@@ -1,0 +1,177 @@
+#include "replay/compare.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "replay/parallel.h"
+#include "snapshot/error.h"
+
+namespace kerncap::replay {
+namespace {
+
+constexpr std::uint64_t kWindow = 1u << 20;
+constexpr std::uint64_t kChunk = 16384;  // compared at once; one that differs is looked through byte by byte
+constexpr std::uint64_t kGap = 32;       // bytes alike that end a run
+constexpr std::uint64_t kBlock = 16;     // runs are whole blocks, so that no element is cut
+
+// The first overlay that ends after `address`.
+std::size_t first_overlay(const std::vector<Overlay>& overlays, std::uint64_t address) {
+  const auto found = std::upper_bound(overlays.begin(), overlays.end(), address,
+                                      [](std::uint64_t at, const Overlay& o) { return at < o.address + o.bytes; });
+  return static_cast<std::size_t>(found - overlays.begin());
+}
+
+// Calls `use(address, bytes, data)` for the parts of [begin, end), in order.
+template <typename Use>
+void for_each_part(const Expectation& item, std::uint64_t begin, std::uint64_t end, const Use& use) {
+  const unsigned char* const base = item.base - item.piece.captured;
+  std::uint64_t at = begin;
+  if (item.overlays != nullptr) {
+    for (std::size_t i = first_overlay(*item.overlays, begin); i < item.overlays->size(); ++i) {
+      const Overlay& overlay = (*item.overlays)[i];
+      if (overlay.address >= end) break;
+      if (overlay.address > at) use(at, overlay.address - at, base + at);
+      at = std::max(at, overlay.address);
+      const std::uint64_t stop = std::min(end, overlay.address + overlay.bytes);
+      if (stop > at) use(at, stop - at, overlay.data + (at - overlay.address));
+      at = std::max(at, stop);
+    }
+  }
+  if (at < end) use(at, end - at, base + at);
+}
+
+}  // namespace
+
+void Expectation::materialise(std::uint64_t begin, std::uint64_t bytes, unsigned char* out) const {
+  for_each_part(*this, begin, begin + bytes, [&](std::uint64_t at, std::uint64_t n, const unsigned char* data) {
+    std::memcpy(out + (at - begin), data, n);
+  });
+}
+
+Comparer::Comparer(const ReplayMemory& memory, const std::string& data_path, std::uint64_t data_limit)
+    : memory_(memory), data_path_(data_path), data_limit_(data_limit) {
+  if (data_path.empty()) return;
+  data_fd_ = ::open(data_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (data_fd_ < 0) snapshot::throw_io("cannot write", data_path, errno);
+}
+
+Comparer::~Comparer() {
+  if (data_fd_ >= 0) ::close(data_fd_);
+}
+
+CompareResult Comparer::compare(const std::vector<Expectation>& expected, const RangeSet* scope) {
+  std::vector<Window> windows;
+  for (const Expectation& item : expected) {
+    for (std::uint64_t at = item.piece.captured; at < item.piece.end(); at += kWindow) {
+      windows.push_back({&item, at, std::min(kWindow, item.piece.end() - at)});
+    }
+  }
+  parallel_for(windows.size(), [&](std::uint64_t i) { compare_window(windows[i], scope); });
+  if (scope == nullptr) {
+    for (const Range& range : memory_.slack()) compare_slack(range);
+  }
+  std::sort(result_.runs.begin(), result_.runs.end(),
+            [](const DiffRun& a, const DiffRun& b) { return a.address < b.address; });
+  return std::move(result_);
+}
+
+void Comparer::compare_window(const Window& window, const RangeSet* scope) {
+  const Expectation& item = *window.item;
+  const std::uint64_t end = window.begin + window.bytes;
+  const std::uint64_t live = item.piece.live + (window.begin - item.piece.captured);
+  const unsigned char* found = memory_.direct(live);
+  thread_local std::vector<unsigned char> buffer;
+  auto fetch = [&] {
+    if (found != nullptr) return;
+    buffer.resize(window.bytes);
+    memory_.read(live, buffer.data(), window.bytes);
+    found = buffer.data();
+  };
+  std::uint64_t compared = 0;
+  auto compare_part = [&](std::uint64_t begin, std::uint64_t stop) {
+    fetch();
+    for_each_part(item, begin, stop, [&](std::uint64_t at, std::uint64_t n, const unsigned char* wanted) {
+      compare_span(item, at, found + (at - window.begin), wanted, n);
+      compared += n;
+    });
+  };
+  if (scope == nullptr) {
+    compare_part(window.begin, end);
+  } else {
+    const auto& ranges = scope->ranges();
+    auto range = std::upper_bound(ranges.begin(), ranges.end(), window.begin,
+                                  [](std::uint64_t at, const Range& r) { return at < r.end(); });
+    for (; range != ranges.end() && range->base < end; ++range) {
+      compare_part(std::max(range->base, window.begin), std::min(range->end(), end));
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  result_.compared += compared;
+}
+
+void Comparer::compare_span(const Expectation& item, std::uint64_t address, const unsigned char* found,
+                            const unsigned char* wanted, std::uint64_t bytes) {
+  for (std::uint64_t chunk = 0; chunk < bytes; chunk += kChunk) {
+    const std::uint64_t stop = std::min(chunk + kChunk, bytes);
+    if (std::memcmp(found + chunk, wanted + chunk, stop - chunk) == 0) continue;
+    std::uint64_t i = chunk;
+    while (i < stop) {
+      if (found[i] == wanted[i]) {
+        ++i;
+        continue;
+      }
+      std::uint64_t last = i, different = 0;
+      for (std::uint64_t j = i; j < stop && j <= last + kGap; ++j) {
+        if (found[j] != wanted[j]) last = j, ++different;
+      }
+      emit(item, address + i, address + last + 1, different);
+      i = last + 1;
+    }
+  }
+}
+
+void Comparer::compare_slack(const Range& range) {
+  const std::vector<unsigned char> wanted(range.bytes, ReplayMemory::kCanary);
+  std::vector<unsigned char> found(range.bytes);
+  memory_.read(range.base, found.data(), range.bytes);
+  Expectation outside;
+  outside.piece.captured = outside.piece.live = range.base;
+  outside.piece.bytes = range.bytes;
+  outside.base = wanted.data();
+  compare_span(outside, range.base, found.data(), wanted.data(), range.bytes);
+}
+
+void Comparer::emit(const Expectation& item, std::uint64_t first, std::uint64_t end, std::uint64_t different) {
+  // Whole blocks, as far as the piece goes, so that the client sees whole elements.
+  DiffRun run;
+  run.address = std::max(first / kBlock * kBlock, item.piece.captured);
+  run.bytes = std::min((end + kBlock - 1) / kBlock * kBlock, item.piece.end()) - run.address;
+  run.different = different;
+  run.region = item.piece.region;
+  std::vector<unsigned char> data;
+  if (data_fd_ >= 0) {
+    data.resize(2 * run.bytes);
+    item.materialise(run.address, run.bytes, data.data());
+    memory_.read(item.piece.live + (run.address - item.piece.captured), data.data() + run.bytes, run.bytes);
+  }
+  const std::lock_guard lock(mutex_);
+  result_.different += run.different;
+  if (data_fd_ >= 0 && data_bytes_ + data.size() <= data_limit_) {
+    run.data_offset = data_bytes_;
+    for (std::size_t done = 0; done < data.size();) {
+      const ssize_t n =
+          ::pwrite(data_fd_, data.data() + done, data.size() - done, static_cast<off_t>(data_bytes_ + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) snapshot::throw_io("cannot write", data_path_, errno);
+      done += static_cast<std::size_t>(n);
+    }
+    data_bytes_ += data.size();
+  }
+  result_.runs.push_back(run);
+}
+
+}  // namespace kerncap::replay

@@ -1,0 +1,69 @@
+// One queue on the device, and dispatches on it one at a time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "replay/range_set.h"
+#include "replay/runtime.h"
+
+namespace kerncap::replay {
+
+struct Launch {
+  abi::hsa_kernel_dispatch_packet_t packet{};  // header and completion signal are filled in here
+  double limit_seconds = 60;
+};
+
+struct DispatchTime {
+  std::uint64_t start_ns = 0;
+  std::uint64_t end_ns = 0;
+
+  // Zero, negative and absurd times are not times.
+  [[nodiscard]] bool believable() const {
+    return start_ns != 0 && end_ns > start_ns && end_ns - start_ns < 3'600'000'000'000ULL;
+  }
+};
+
+class Launcher {
+ public:
+  Launcher(Runtime& runtime, const Agent& agent, bool cooperative);
+  ~Launcher();
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+
+  // Runs one dispatch to its end. Throws ReplayError (fault, timeout); the queue is of no use after that.
+  DispatchTime run(const Launch& launch);
+  // What was stored to since the last call, where the device can tell and was asked to.
+  RangeSet take_written();
+  void track_writes(bool enable);
+  [[nodiscard]] bool can_track_writes() const { return runtime_.sim.take_written != nullptr; }
+
+  // Writes `bytes` of a buffer of the device's own, so that its caches hold nothing of the kernel's.
+  void flush_caches(std::uint64_t bytes);
+  // Orders what follows after every store so far, and drops what is cached by a compute unit.
+  void settle();
+
+  [[nodiscard]] std::uint64_t queue_address() const { return reinterpret_cast<std::uint64_t>(queue_); }
+
+ private:
+  static void on_queue_error(abi::hsa_status_t status, abi::hsa_queue_t* queue, void* self);
+  static abi::hsa_status_t on_event(const abi::hsa_amd_event_t* event, void* self);
+  std::uint64_t reserve_slot();
+  void submit(std::uint64_t slot, const void* packet, std::uint16_t header, std::uint16_t setup);
+  void wait(double limit_seconds, const char* what);
+  [[noreturn]] void throw_fault() const;
+
+  Runtime& runtime_;
+  Agent agent_;
+  abi::hsa_queue_t* queue_ = nullptr;
+  abi::hsa_signal_t signal_{};
+  std::atomic<std::uint32_t> error_{0};  // hsa_status_t
+  std::atomic<std::uint64_t> fault_address_{0};
+  std::atomic<std::uint32_t> fault_reason_{0};
+  void* flush_buffer_ = nullptr;
+  std::uint64_t flush_bytes_ = 0;
+};
+
+}  // namespace kerncap::replay

@@ -1,0 +1,196 @@
+#include "replay/module.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "replay/elf_symbols.h"
+#include "replay/error.h"
+
+namespace kerncap::replay {
+namespace {
+
+using abi::HSA_STATUS_SUCCESS;
+
+// Words of a segment that point into the captured code object, moved to where the code object is now.
+void relocate(std::vector<unsigned char>& bytes, std::uint64_t address, const Range& code, std::uint64_t shift) {
+  if (shift == 0) return;
+  for (std::uint64_t at = (8 - address % 8) % 8; at + 8 <= bytes.size(); at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, 8);
+    if (word - code.base >= code.bytes) continue;
+    word += shift;
+    std::memcpy(bytes.data() + at, &word, 8);
+  }
+}
+
+}  // namespace
+
+Module::Module(Runtime& runtime, const Agent& agent, std::string name, std::vector<unsigned char> content,
+               const std::string& symbol, std::uint64_t at)
+    : runtime_(runtime), agent_(agent), name_(std::move(name)), content_(std::move(content)) {
+  const auto& core = runtime_.core;
+  runtime_.check(core.hsa_code_object_reader_create_from_memory_fn(content_.data(), content_.size(), &reader_),
+                 "reading " + name_);
+  runtime_.check(core.hsa_executable_create_alt_fn(abi::HSA_PROFILE_FULL,
+                                                   abi::HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr,
+                                                   &executable_),
+                 "creating an executable");
+  if (at != 0 && runtime_.sim.place_next != nullptr) runtime_.sim.place_next(at);
+  const abi::hsa_status_t loaded =
+      core.hsa_executable_load_agent_code_object_fn(executable_, agent_.handle, reader_, nullptr, nullptr);
+  const abi::hsa_status_t frozen =
+      loaded == HSA_STATUS_SUCCESS ? core.hsa_executable_freeze_fn(executable_, nullptr) : loaded;
+  if (frozen != HSA_STATUS_SUCCESS) {
+    throw ReplayError(ErrorClass::usage, name_ + " cannot be loaded on this " + agent_.name + " (" + agent_.isa +
+                                             "): " + runtime_.status_text(frozen));
+  }
+  find_kernel(symbol);
+  find_base();
+}
+
+Module::~Module() {
+  if (executable_.handle != 0) runtime_.core.hsa_executable_destroy_fn(executable_);
+  if (reader_.handle != 0) runtime_.core.hsa_code_object_reader_destroy_fn(reader_);
+}
+
+void Module::find_kernel(const std::string& symbol) {
+  const auto& core = runtime_.core;
+  abi::hsa_executable_symbol_t found{};
+  const std::string descriptor = symbol + ".kd";
+  abi::hsa_symbol_kind_t kind{};
+  if (core.hsa_executable_get_symbol_by_name_fn(executable_, descriptor.c_str(), &agent_.handle, &found) !=
+          HSA_STATUS_SUCCESS ||
+      core.hsa_executable_symbol_get_info_fn(found, abi::HSA_EXECUTABLE_SYMBOL_INFO_TYPE, &kind) !=
+          HSA_STATUS_SUCCESS ||
+      kind != abi::HSA_SYMBOL_KIND_KERNEL) {
+    throw ReplayError(ErrorClass::usage, name_ + " has no kernel " + symbol);
+  }
+  auto info = [&](abi::hsa_executable_symbol_info_t what, void* value) {
+    runtime_.check(core.hsa_executable_symbol_get_info_fn(found, what, value), "examining " + symbol);
+  };
+  info(abi::HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT, &kernel_object_);
+  info(abi::HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_KERNARG_SEGMENT_SIZE, &kernarg_bytes_);
+  info(abi::HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_GROUP_SEGMENT_SIZE, &group_bytes_);
+  info(abi::HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_PRIVATE_SEGMENT_SIZE, &private_bytes_);
+  if (agent_.lds_bytes != 0 && group_bytes_ > agent_.lds_bytes) {
+    throw ReplayError(ErrorClass::usage, symbol + " in " + name_ + " needs " + std::to_string(group_bytes_) +
+                                             " bytes of LDS a workgroup; " + agent_.name + " has " +
+                                             std::to_string(agent_.lds_bytes));
+  }
+}
+
+void Module::find_base() {
+  if (runtime_.loader.hsa_ven_amd_loader_executable_iterate_loaded_code_objects == nullptr) return;
+  auto visit = [](abi::hsa_executable_t, abi::hsa_loaded_code_object_t object, void* data) {
+    auto* self = static_cast<Module*>(data);
+    auto info = self->runtime_.loader.hsa_ven_amd_loader_loaded_code_object_get_info;
+    info(object, abi::HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_LOAD_BASE, &self->base_);
+    info(object, abi::HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_LOAD_DELTA, &self->delta_);
+    return HSA_STATUS_SUCCESS;
+  };
+  runtime_.loader.hsa_ven_amd_loader_executable_iterate_loaded_code_objects(executable_, visit, this);
+}
+
+Range Module::variable(const std::string& name) const {
+  const auto& core = runtime_.core;
+  abi::hsa_executable_symbol_t found{};
+  abi::hsa_symbol_kind_t kind{};
+  if (core.hsa_executable_get_symbol_by_name_fn(executable_, name.c_str(), &agent_.handle, &found) !=
+          HSA_STATUS_SUCCESS ||
+      core.hsa_executable_symbol_get_info_fn(found, abi::HSA_EXECUTABLE_SYMBOL_INFO_TYPE, &kind) !=
+          HSA_STATUS_SUCCESS ||
+      kind != abi::HSA_SYMBOL_KIND_VARIABLE) {
+    return {};
+  }
+  std::uint64_t address = 0;
+  std::uint32_t bytes = 0;
+  core.hsa_executable_symbol_get_info_fn(found, abi::HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_ADDRESS, &address);
+  core.hsa_executable_symbol_get_info_fn(found, abi::HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_SIZE, &bytes);
+  return {address, bytes};
+}
+
+void Module::add_piece(const snapshot::CaptureReader& capture, const ReplayMemory& memory,
+                       const snapshot::RegionRecord& region, std::uint64_t captured, std::uint64_t live,
+                       std::uint64_t bytes) {
+  const std::uint64_t offset = captured - region.address;
+  const unsigned char* const source = memory.before(region) + offset;
+  std::vector<unsigned char> before(source, source + bytes), after = before;
+  for (const snapshot::ChangeRecord& change : capture.changes) {
+    const std::uint64_t lo = std::max(change.address, captured);
+    const std::uint64_t hi = std::min(change.address + change.bytes, captured + bytes);
+    if (lo < hi) std::memcpy(after.data() + (lo - captured), memory.after_bytes(change) + (lo - change.address), hi - lo);
+  }
+  const auto& code = capture.code_object(capture.dispatch.code_object).record;
+  relocate(before, captured, {code.load_base, code.load_bytes}, base_ - code.load_base);
+  relocate(after, captured, {code.load_base, code.load_bytes}, base_ - code.load_base);
+  before_.push_back(std::move(before));
+  after_.push_back(std::move(after));
+  pieces_.push_back({captured, live, bytes, before_.back().data(), region.id, offset});
+}
+
+void Module::bind_data(const snapshot::CaptureReader& capture, const ReplayMemory& memory, bool same) {
+  const std::uint32_t kernel_code = capture.dispatch.code_object;
+  const std::int64_t captured_delta = capture.code_object(kernel_code).record.load_delta;
+  std::vector<const snapshot::RegionRecord*> segments;
+  for (const snapshot::Region& item : capture.regions) {
+    const snapshot::RegionRecord& region = item.record;
+    if (region.kind == snapshot::RegionKind::code_segment && region.code_object == kernel_code &&
+        (region.flags & snapshot::kSaved) != 0) {
+      segments.push_back(&region);
+    }
+  }
+  if (same) {
+    for (const snapshot::RegionRecord* region : segments) {
+      const std::uint64_t live = region->address + static_cast<std::uint64_t>(delta_ - captured_delta);
+      add_piece(capture, memory, *region, region->address, live, region->bytes);
+    }
+    return;
+  }
+  RangeSet covered;
+  for (const snapshot::Variable& item : capture.variables) {
+    const snapshot::VariableRecord& wanted = item.record;
+    if (wanted.code_object != kernel_code || wanted.bytes == 0) continue;
+    const auto inside = [&](const snapshot::RegionRecord* region) {
+      return region->address <= wanted.address && wanted.address + wanted.bytes <= region->address + region->bytes;
+    };
+    const auto region = std::find_if(segments.begin(), segments.end(), inside);
+    if (region == segments.end()) continue;
+    const Range here = variable(item.name);
+    if (here.bytes != wanted.bytes) {
+      unmatched_.push_back(item.name);
+      continue;
+    }
+    add_piece(capture, memory, **region, wanted.address, here.base, wanted.bytes);
+    covered.unite(RangeSet({{wanted.address, wanted.bytes}}));
+  }
+  // What the application's run changed and this module has no place for.
+  RangeSet changed;
+  for (const snapshot::ChangeRecord& change : capture.changes) {
+    for (const snapshot::RegionRecord* region : segments) {
+      if (change.region == region->id) changed.unite(RangeSet({{change.address, change.bytes}}));
+    }
+  }
+  unmatched_bytes_ = changed.minus(covered).bytes();
+}
+
+std::vector<unsigned char> emptied(std::vector<unsigned char> content, const std::string& symbol,
+                                   const std::string& arch) {
+  const ElfSymbols elf(content);
+  const ElfSymbol descriptor = elf.find(symbol + ".kd");
+  if (descriptor.value == 0 || descriptor.size < sizeof(abi::amd_kernel_descriptor_t)) {
+    throw ReplayError(ErrorClass::usage, "there is no kernel " + symbol);
+  }
+  abi::amd_kernel_descriptor_t fields;
+  std::memcpy(&fields, elf.at(descriptor.value, sizeof(fields)), sizeof(fields));
+  const std::uint64_t entry = descriptor.value + static_cast<std::uint64_t>(fields.kernel_code_entry_byte_offset);
+  const bool gfx11_or_later = arch.rfind("gfx11", 0) == 0 || arch.rfind("gfx12", 0) == 0;
+  const std::uint32_t s_endpgm = gfx11_or_later ? 0xBFB00000u : 0xBF810000u;  // SOPP opcode 48 there, 1 before
+  std::vector<std::uint64_t> entries = {entry};
+  if (fields.kernarg_preload != 0) entries.push_back(entry + 256);
+  for (const std::uint64_t at : entries) {
+    std::memcpy(content.data() + elf.file_offset(at, sizeof(s_endpgm)), &s_endpgm, sizeof(s_endpgm));
+  }
+  return content;
+}
+
+}  // namespace kerncap::replay

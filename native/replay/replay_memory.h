@@ -1,0 +1,129 @@
+// The captured memory, back at its own addresses: mapping, filling, and reading and writing it from the host.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "replay/range_set.h"
+#include "replay/reserve.h"
+#include "replay/runtime.h"
+#include "snapshot/capture_reader.h"
+
+namespace kerncap::replay {
+
+// A file of the capture, mapped to be read.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  void open(const std::string& path, std::uint64_t bytes);  // throws snapshot::IoError
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  [[nodiscard]] const unsigned char* data() const { return data_; }
+
+ private:
+  const unsigned char* data_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+// What a captured range has to do with where its bytes are now. For all memory but the module's own variables
+// the two are the same.
+struct Piece {
+  std::uint64_t captured = 0;
+  std::uint64_t live = 0;
+  std::uint64_t bytes = 0;
+  const unsigned char* before = nullptr;  // its bytes as captured
+  std::uint32_t region = 0;               // RegionRecord::id
+  std::uint64_t region_offset = 0;
+
+  [[nodiscard]] std::uint64_t end() const { return captured + bytes; }
+};
+
+// A 64-bit word of the captured memory that points into the captured code object.
+struct CodePointer {
+  std::uint64_t at = 0;
+  std::uint64_t value = 0;
+};
+
+class ReplayMemory {
+ public:
+  ReplayMemory(const std::string& directory, const snapshot::CaptureReader& capture);
+  ~ReplayMemory();
+  ReplayMemory(const ReplayMemory&) = delete;
+  ReplayMemory& operator=(const ReplayMemory&) = delete;
+
+  // What must be held before the runtime is loaded.
+  [[nodiscard]] std::vector<Placeholder> placeholders() const;
+
+  // Maps every saved region at its address. Throws ReplayError (device, collision).
+  void place(Runtime& runtime, const Agent& agent, Reservation& reservation);
+
+  // Verifies memory.pre and memory.post against their checksums and fills the regions.
+  // Throws snapshot::DamagedCapture.
+  void fill();
+
+  // Regions that live at their captured address: by address. Segments of the dispatched code object are not in it.
+  [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
+  // Bytes of mapped pages that belong to no region; they hold kCanary.
+  [[nodiscard]] const std::vector<Range>& slack() const { return slack_; }
+  static constexpr unsigned char kCanary = 0xC5;
+
+  [[nodiscard]] const unsigned char* before(const snapshot::RegionRecord& region) const {
+    return pre_.data() + region.pre_offset;
+  }
+  [[nodiscard]] const unsigned char* after_bytes(const snapshot::ChangeRecord& change) const {
+    return post_.data() + change.post_offset;
+  }
+
+  // Memory at a live address, through the host. Any thread.
+  void read(std::uint64_t live, void* out, std::uint64_t bytes) const;
+  void write(std::uint64_t live, const void* data, std::uint64_t bytes) const;
+  // A pointer through which the host may touch live memory; null where it may not.
+  [[nodiscard]] unsigned char* direct(std::uint64_t live) const {
+    return touchable_ ? reinterpret_cast<unsigned char*>(live) : nullptr;
+  }
+
+  // Found while filling: how many words point into the dispatched code object, and the first few of them.
+  [[nodiscard]] std::uint64_t code_pointer_count() const { return code_pointer_count_; }
+  [[nodiscard]] const std::vector<CodePointer>& code_pointers() const { return code_pointers_; }
+  // Device memory that had to be placed in host memory (no virtual memory API): timings are not the device's.
+  [[nodiscard]] std::uint64_t displaced_bytes() const { return displaced_bytes_; }
+  [[nodiscard]] const snapshot::RegionRecord* region_at(std::uint64_t address) const;
+  // "0x10 bytes past the end of region 3 (device, 4096 bytes at 0x7f..)" for messages about an address.
+  [[nodiscard]] std::string describe(std::uint64_t address) const;
+
+ private:
+  struct Span {
+    Range range;  // whole pages
+    snapshot::RegionKind kind;
+    std::vector<std::size_t> regions;  // indices into the capture's
+    abi::hsa_amd_vmem_alloc_handle_t handle{};
+    enum class Held { none, vmem, host } held = Held::none;
+  };
+  void map_vmem(Span& span, abi::hsa_amd_memory_pool_t pool);
+  void map_host(Span& span);
+  void fill_block(std::uint64_t block);
+  void scan(const unsigned char* data, std::uint64_t address, std::uint64_t bytes);
+
+  const snapshot::CaptureReader& capture_;
+  std::array<std::string, 2> files_;
+  MappedFile pre_, post_;
+  std::vector<Span> spans_;
+  std::vector<Piece> pieces_;
+  std::vector<Range> slack_;
+  Runtime* runtime_ = nullptr;
+  Agent agent_;
+  bool touchable_ = false;
+  Range code_;  // of the dispatched code object, where it was
+  std::mutex scan_mutex_;  // guards the two that follow
+  std::uint64_t code_pointer_count_ = 0;
+  std::vector<CodePointer> code_pointers_;
+  std::uint64_t displaced_bytes_ = 0;
+};
+
+const char* kind_name(snapshot::RegionKind kind);
+
+}  // namespace kerncap::replay

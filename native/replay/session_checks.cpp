@@ -1,0 +1,123 @@
+// The part of a session that asks what a kernel writes: silent bytes, poison, references, dumps.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+
+#include "replay/error.h"
+#include "replay/session.h"
+#include "snapshot/error.h"
+
+namespace kerncap::replay {
+namespace {
+
+// One bit a byte: floats stay finite, small integers small in their lowest byte.
+constexpr unsigned char kPoison = 0x01;
+
+}  // namespace
+
+std::uint64_t Session::silent_bytes() const {
+  std::uint64_t silent = 0;
+  const RangeSet set = written_set();
+  for (const Expectation& item : expectations(Against::application, 0)) {
+    for (const Range& range : set.intersect(RangeSet({{item.piece.captured, item.piece.bytes}})).ranges()) {
+      std::vector<unsigned char> after(range.bytes);
+      item.materialise(range.base, range.bytes, after.data());
+      const unsigned char* const before = item.piece.before + (range.base - item.piece.captured);
+      for (std::uint64_t i = 0; i < range.bytes; ++i) silent += before[i] == after[i];
+    }
+  }
+  return silent;
+}
+
+std::uint64_t Session::poison(const RangeSet& where, std::uint64_t granule) {
+  std::uint64_t altered = 0;
+  for (const Expectation& item : expectations(Against::application, 0)) {
+    for (const Range& range : where.intersect(RangeSet({{item.piece.captured, item.piece.bytes}})).ranges()) {
+      const unsigned char* const before = item.piece.before + (range.base - item.piece.captured);
+      std::vector<unsigned char> after(range.bytes), now(before, before + range.bytes);
+      item.materialise(range.base, range.bytes, after.data());
+      const std::uint64_t skip = (granule - range.base % granule) % granule;
+      for (std::uint64_t at = skip; at + granule <= range.bytes; at += granule) {
+        if (std::memcmp(before + at, after.data() + at, granule) != 0) continue;
+        for (std::uint64_t i = 0; i < granule; ++i) now[at + i] ^= kPoison;
+        altered += granule;
+      }
+      memory_.write(item.piece.live + (range.base - item.piece.captured), now.data(), range.bytes);
+    }
+  }
+  dirty_.unite(where);
+  return altered;
+}
+
+std::uint64_t Session::keep(const RangeSet& where) {
+  reference_.clear();
+  reference_bytes_.clear();
+  std::uint64_t kept = 0;
+  for (const Expectation& item : expectations(Against::application, 0)) {
+    for (const Range& range : where.intersect(RangeSet({{item.piece.captured, item.piece.bytes}})).ranges()) {
+      std::vector<unsigned char> now(range.bytes);
+      memory_.read(item.piece.live + (range.base - item.piece.captured), now.data(), range.bytes);
+      reference_bytes_.push_back(std::move(now));
+      reference_.push_back({range.base, range.bytes, reference_bytes_.back().data()});
+      kept += range.bytes;
+    }
+  }
+  std::sort(reference_.begin(), reference_.end(),
+            [](const Overlay& a, const Overlay& b) { return a.address < b.address; });
+  return kept;
+}
+
+bool Session::idempotent(unsigned number, double limit_seconds) {
+  Variant& variant = at(number);
+  variant.launch.limit_seconds = limit_seconds;
+  learn(variant);
+  restore(false);
+  dispatch(variant, false, limit_seconds);
+  const std::vector<Overlay> saved = std::move(reference_);
+  const std::vector<std::vector<unsigned char>> saved_bytes = std::move(reference_bytes_);
+  const RangeSet where = variant.learned;
+  keep(where);
+  dispatch(variant, false, limit_seconds);
+  Comparer comparer(memory_, "", 0);
+  const bool same = comparer.compare(expectations(Against::reference, number), &where).different == 0;
+  reference_ = saved;
+  reference_bytes_ = saved_bytes;
+  return same;
+}
+
+std::vector<std::string> Session::dump(const std::string& directory) {
+  std::vector<std::string> names;
+  const RangeSet set = written_set();
+  for (const Piece& piece : memory_.pieces()) {
+    if (set.intersect(RangeSet({{piece.captured, piece.bytes}})).empty()) continue;
+    const std::string name = hex(piece.captured).substr(2) + ".bin";
+    std::ofstream file(directory + "/" + name, std::ios::binary | std::ios::trunc);
+    std::vector<char> buffer(1u << 20);
+    for (std::uint64_t at = 0; at < piece.bytes; at += buffer.size()) {
+      const std::uint64_t n = std::min<std::uint64_t>(buffer.size(), piece.bytes - at);
+      memory_.read(piece.live + at, buffer.data(), n);
+      file.write(buffer.data(), static_cast<std::streamsize>(n));
+    }
+    file.close();
+    if (!file) snapshot::throw_io("cannot write", directory + "/" + name, errno);
+    names.push_back(name);
+  }
+  return names;
+}
+
+double Session::memcmp_pass(std::uint64_t* bytes) const {
+  const auto start = std::chrono::steady_clock::now();
+  *bytes = 0;
+  volatile int sink = 0;
+  for (const Piece& piece : memory_.pieces()) {
+    const unsigned char* const live = memory_.direct(piece.live);
+    if (live == nullptr) throw ReplayError(ErrorClass::device, "the host cannot read this device's memory directly");
+    sink = sink + std::memcmp(live, piece.before, piece.bytes);
+    *bytes += piece.bytes;
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace kerncap::replay
