@@ -24,7 +24,10 @@ class RangeSet {
   // Ranges that are less than `gap` bytes apart become one: fewer, larger copies.
   [[nodiscard]] RangeSet coarsen(std::uint64_t gap) const;
 
-  [[nodiscard]] const std::vector<Range>& ranges() const { return ranges_; }
+  [[nodiscard]] const std::vector<Range>& ranges() const& { return ranges_; }
+  const std::vector<Range>& ranges() const&& = delete;  // would dangle: iterate over the set itself
+  [[nodiscard]] auto begin() const { return ranges_.begin(); }
+  [[nodiscard]] auto end() const { return ranges_.end(); }
   [[nodiscard]] std::uint64_t bytes() const;
   [[nodiscard]] bool empty() const { return ranges_.empty(); }
   void clear() { ranges_.clear(); }

@@ -205,7 +205,7 @@ RangeSet Session::to_captured(const Module& module, const RangeSet& live) const 
     if (here.empty()) continue;
     out = out.minus(here);
     std::vector<Range> moved;
-    for (const Range& range : here.ranges()) {
+    for (const Range& range : here) {
       moved.push_back({range.base - piece.live + piece.captured, range.bytes});
     }
     out.unite(RangeSet(std::move(moved)));
@@ -215,7 +215,7 @@ RangeSet Session::to_captured(const Module& module, const RangeSet& live) const 
 
 void Session::restore_ranges(const RangeSet& ranges) {
   const auto& pieces = memory_.pieces();
-  for (const Range& range : ranges.coarsen(kCopyGap).ranges()) {
+  for (const Range& range : ranges.coarsen(kCopyGap)) {
     auto piece = std::upper_bound(pieces.begin(), pieces.end(), range.base,
                                   [](std::uint64_t at, const Piece& p) { return at < p.end(); });
     for (; piece != pieces.end() && piece->captured < range.end(); ++piece) {
@@ -249,7 +249,7 @@ void Session::restore(bool full) {
   }
   restore_ranges(dirty_);
   for (const Variant& variant : variants_) restore_module(*variant.module);
-  for (const Range& range : dirty_.intersect(RangeSet(memory_.slack())).ranges()) {
+  for (const Range& range : dirty_.intersect(RangeSet(memory_.slack()))) {
     const std::vector<unsigned char> canary(range.bytes, ReplayMemory::kCanary);
     memory_.write(range.base, canary.data(), range.bytes);
   }

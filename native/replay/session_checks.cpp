@@ -21,7 +21,7 @@ std::uint64_t Session::silent_bytes() const {
   std::uint64_t silent = 0;
   const RangeSet set = written_set();
   for (const Expectation& item : expectations(Against::application, 0)) {
-    for (const Range& range : set.intersect(RangeSet({{item.piece.captured, item.piece.bytes}})).ranges()) {
+    for (const Range& range : set.intersect(RangeSet({{item.piece.captured, item.piece.bytes}}))) {
       std::vector<unsigned char> after(range.bytes);
       item.materialise(range.base, range.bytes, after.data());
       const unsigned char* const before = item.piece.before + (range.base - item.piece.captured);
@@ -34,7 +34,7 @@ std::uint64_t Session::silent_bytes() const {
 std::uint64_t Session::poison(const RangeSet& where, std::uint64_t granule) {
   std::uint64_t altered = 0;
   for (const Expectation& item : expectations(Against::application, 0)) {
-    for (const Range& range : where.intersect(RangeSet({{item.piece.captured, item.piece.bytes}})).ranges()) {
+    for (const Range& range : where.intersect(RangeSet({{item.piece.captured, item.piece.bytes}}))) {
       const unsigned char* const before = item.piece.before + (range.base - item.piece.captured);
       std::vector<unsigned char> after(range.bytes), now(before, before + range.bytes);
       item.materialise(range.base, range.bytes, after.data());
@@ -56,7 +56,7 @@ std::uint64_t Session::keep(const RangeSet& where) {
   reference_bytes_.clear();
   std::uint64_t kept = 0;
   for (const Expectation& item : expectations(Against::application, 0)) {
-    for (const Range& range : where.intersect(RangeSet({{item.piece.captured, item.piece.bytes}})).ranges()) {
+    for (const Range& range : where.intersect(RangeSet({{item.piece.captured, item.piece.bytes}}))) {
       std::vector<unsigned char> now(range.bytes);
       memory_.read(item.piece.live + (range.base - item.piece.captured), now.data(), range.bytes);
       reference_bytes_.push_back(std::move(now));
