@@ -1,4 +1,4 @@
-"""kerncap: take one GPU kernel out of a running program, with everything it needs, so that an edit is rebuilt, timed and checked alone.
+"""kerncap: take one GPU kernel out of a running program, so that an edit is rebuilt, timed and checked alone.
 
 The Python API is the same code as the command line::
 

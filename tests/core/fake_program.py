@@ -29,11 +29,11 @@ import xxhash
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "replay"))
 
-import make_capture  # noqa: E402
+import make_capture
 
-from kerncap.core import layout, names  # noqa: E402
-from kerncap.core.control import process_start  # noqa: E402
-from kerncap.core.layout import CaptureState, RequestKind  # noqa: E402
+from kerncap.core import layout, names
+from kerncap.core.control import process_start
+from kerncap.core.layout import CaptureState, RequestKind
 
 
 class Kernel:
@@ -174,7 +174,8 @@ class Program:
 
     def run(self) -> int:
         children = [
-            subprocess.Popen([sys.executable, __file__, json.dumps(child)]) for child in self.spec.get("children", ())
+            subprocess.Popen([sys.executable, __file__, json.dumps(child)])
+            for child in self.spec.get("children", ())
         ]
         for kernel in self.kernels:
             for _ in range(kernel.calls):

@@ -1,4 +1,6 @@
-"""Fixtures for the front end alone: native files that exist and do nothing, and a program that plays the interposer."""
+"""Fixtures for the front end alone: native files that exist and do nothing, and a program that plays the
+interposer.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def built_natives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = where / "empty.c"
     source.write_text("int kerncap_nothing;\n")
     for name in ("libkerncap_hsa.so", "sim/libhsa-runtime64.so.1"):
-        subprocess.run([compiler, "-shared", "-fPIC", "-o", str(where / name), str(source)], check=True, timeout=60)
+        subprocess.run(
+            [compiler, "-shared", "-fPIC", "-o", str(where / name), str(source)], check=True, timeout=60
+        )
     return where
 
 

@@ -1,4 +1,5 @@
-"""Extraction's own logic with a program that plays the interposer: what is kept, refused, replaced and left behind.
+"""Extraction's own logic with a program that plays the interposer: what is kept, refused, replaced and left
+behind.
 
 Source and baseline, which need a real code object, are replaced; tests of the whole loop have them.
 """
@@ -39,7 +40,9 @@ main()
 
 @pytest.fixture(autouse=True)
 def _no_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extract_module, "_write_reproducer", lambda *a: ReproducerInfo("unknown", None, reason="none"))
+    monkeypatch.setattr(
+        extract_module, "_write_reproducer", lambda *a: ReproducerInfo("unknown", None, reason="none")
+    )
     monkeypatch.setattr(extract_module, "_baseline", lambda *a: {"verdict": "IDENTICAL"})
 
 
@@ -73,12 +76,12 @@ def test_never_launched_lists_the_nearest_first(fake: Fake, tmp_path: Path) -> N
     lines = caught.value.message.splitlines()
     assert "never launched" in lines[0]
     assert "mul_mat_vec_q" in lines[1]
-    assert [k["name"] for k in caught.value.details["launched"]][0] == "mul_mat_vec_q"  # type: ignore[index]
+    assert next(k["name"] for k in caught.value.details["launched"]) == "mul_mat_vec_q"  # type: ignore[index]
     assert left(tmp_path) == []
 
 
 def test_program_without_gpu(fake_natives: Path, tmp_path: Path) -> None:
-    with pytest.raises(WorkloadError, match="No dispatch was seen. It loaded no GPU runtime"):
+    with pytest.raises(WorkloadError, match=r"No dispatch was seen\. It loaded no GPU runtime"):
         extract("k", [sys.executable, "-c", "import time; time.sleep(0.2)"])
     assert left(tmp_path) == []
 
@@ -100,7 +103,9 @@ def test_part_of_a_name_that_fits_several_lists_them(fake: Fake, tmp_path: Path)
     assert result.kernel == candidates[0]["name"]  # type: ignore[index]
 
 
-def test_existing_output_is_refused_and_force_replaces_only_with_a_complete_one(fake: Fake, tmp_path: Path) -> None:
+def test_existing_output_is_refused_and_force_replaces_only_with_a_complete_one(
+    fake: Fake, tmp_path: Path
+) -> None:
     program = fake(kernels=[{"name": "k"}])
     extract("k", program)
     marker = tmp_path / "isolated" / "k" / "mine"
@@ -192,7 +197,9 @@ def test_interrupt_in_the_middle_of_a_capture(fake: Fake, tmp_path: Path, number
 
 def test_partial_directory_of_a_killed_kerncap_is_swept_and_is_no_capture(fake: Fake, tmp_path: Path) -> None:
     program = fake(kernels=[{"name": "k"}], wait=60)
-    process = subprocess.Popen([sys.executable, "-c", DRIVER, "extract", "k", "--", *program], start_new_session=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, "extract", "k", "--", *program], start_new_session=True
+    )
     limit = time.monotonic() + 30
     while not list(tmp_path.glob("runtime/*/*.live")) and time.monotonic() < limit:
         time.sleep(0.05)

@@ -57,11 +57,13 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list
         for index, member in enumerate(enum):
             comma = ", " if index else ""
             lines.append(
-                f'std::printf("{comma}\\"{member.name}\\": [%u, 0]", (unsigned){name}::{member.name.lower()});'
+                f'std::printf("{comma}\\"{member.name}\\": [%u, 0]", '
+                f"(unsigned){name}::{member.name.lower()});"
             )
         lines.append('std::printf("}, ");')
     lines.append(
-        'std::printf("\\"constants\\": {\\"version\\": [%u, 0], \\"row_bytes\\": [%u, 0], ", kVersion, kRowBytes);'
+        'std::printf("\\"constants\\": '
+        '{\\"version\\": [%u, 0], \\"row_bytes\\": [%u, 0], ", kVersion, kRowBytes);'
     )
     lines.append(
         'std::printf("\\"max_rows\\": [%u, 0], \\"rows\\": [%llu, 0], \\"names\\": [%llu, 0]}}", kMaxRows, '

@@ -19,7 +19,9 @@ Fake = Callable[..., list[str]]
 
 
 def test_calls_times_and_shares(fake: Fake) -> None:
-    report = profile(fake(kernels=[{"name": "small", "calls": 30, "ns": 100}, {"name": "big", "calls": 3, "ns": 3000}]))
+    report = profile(
+        fake(kernels=[{"name": "small", "calls": 30, "ns": 100}, {"name": "big", "calls": 3, "ns": 3000}])
+    )
     assert report.exit_code == 0
     assert (report.dispatches, report.timed, report.lost) == (33, 33, 0)
     assert [(k.name, k.calls, k.total_ns, k.min_ns, k.max_ns) for k in report.kernels] == [
@@ -35,7 +37,9 @@ def test_children_are_counted_each_under_its_own_pid_and_merged_by_kernel(fake: 
     child = {"kernels": [{"name": "k", "calls": 5, "ns": 10}]}
     report = profile(fake(kernels=[{"name": "k", "calls": 2, "ns": 50}], children=[child, child]))
     assert len({process.pid for process in report.processes}) == 3
-    assert [(k.name, k.calls, k.total_ns, k.min_ns, k.max_ns) for k in report.kernels] == [("k", 12, 200, 10, 50)]
+    assert [(k.name, k.calls, k.total_ns, k.min_ns, k.max_ns) for k in report.kernels] == [
+        ("k", 12, 200, 10, 50)
+    ]
 
 
 def test_same_name_in_two_code_objects_stays_two_kernels(fake: Fake) -> None:
@@ -115,7 +119,9 @@ def test_program_that_cannot_be_started(fake: Fake, tmp_path: Path, program: lis
         profile(program)
 
 
-def test_users_preload_and_library_path_stay(fake: Fake, monkeypatch: pytest.MonkeyPatch, fake_natives: Path) -> None:
+def test_users_preload_and_library_path_stay(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, fake_natives: Path
+) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", "/mine")
     monkeypatch.setenv("LD_PRELOAD", "")
     seen = "import os, sys; sys.exit(0 if os.environ['LD_LIBRARY_PATH'].split(':')[-1] == '/mine' and "
@@ -130,7 +136,9 @@ def test_unknown_device_lists_the_known(fake: Fake) -> None:
         profile(["true"], device="sim:gfx1100")
 
 
-def test_native_directory_with_a_space(fake: Fake, fake_natives: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_directory_with_a_space(
+    fake: Fake, fake_natives: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "with space").symlink_to(fake_natives)
     monkeypatch.setenv("KERNCAP_NATIVE_DIR", str(tmp_path / "with space"))
     program = "import os, sys; sys.exit(0 if os.path.exists(os.environ['LD_PRELOAD']) and "

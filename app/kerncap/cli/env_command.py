@@ -19,7 +19,10 @@ SCHEMA = "kerncap-env/1"
 @click.option(
     "--session",
     metavar="DIR",
-    help="Also make DIR, a session that the program's figures go to and that stays (kerncap profile --session DIR).",
+    help=(
+        "Also make DIR, a session that the program's figures go to and that stays (kerncap "
+        "profile --session DIR)."
+    ),
 )
 @device_option
 @json_option
@@ -35,7 +38,14 @@ def command(session: str | None, device: str | None, as_json: bool) -> Any:
         Session.create(directory=directory).close()
     changes = child_environment(used, directory)
     if as_json:
-        emit_json({"schema": SCHEMA, "device": used.name, "session": str(directory) if directory else None, "variables": changes})
+        emit_json(
+            {
+                "schema": SCHEMA,
+                "device": used.name,
+                "session": str(directory) if directory else None,
+                "variables": changes,
+            }
+        )
         return 0
     for name, value in changes.items():
         say(f"export {name}={shlex.quote(value)}")

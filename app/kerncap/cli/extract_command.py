@@ -49,7 +49,10 @@ def show(result: ExtractResult) -> None:
     source = result.source
     if source.variant:
         more = len(source.files) - 1
-        say(f"  source    {source.language}: {source.variant}" + (f" and {more} more files" if more > 0 else ""))
+        say(
+            f"  source    {source.language}: {source.variant}"
+            + (f" and {more} more files" if more > 0 else "")
+        )
     else:
         say(f"  source    none: {source.reason}")
     say(f"  baseline  {result.baseline.get('verdict')}")
@@ -61,17 +64,25 @@ def show(result: ExtractResult) -> None:
 
 @click.command()
 @click.argument("kernel")
-@click.option("--dispatch", type=click.IntRange(1), default=1, metavar="N", help="Its N-th dispatch (default 1).")
+@click.option(
+    "--dispatch", type=click.IntRange(1), default=1, metavar="N", help="Its N-th dispatch (default 1)."
+)
 @click.option("--grid", metavar="X,Y,Z", help="Only a dispatch with this grid, in work-items.")
 @click.option("--source-dir", metavar="DIR", help="Where the program's source is.")
-@click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Defined when the kernel is recompiled.")
+@click.option(
+    "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Defined when the kernel is recompiled."
+)
 @click.option("-o", "--output", metavar="DIR", help="Where to (default ./isolated/KERNEL).")
-@click.option("--language", type=click.Choice(LANGUAGE_CHOICES), default="auto", help="Of the source (default auto).")
+@click.option(
+    "--language", type=click.Choice(LANGUAGE_CHOICES), default="auto", help="Of the source (default auto)."
+)
 @click.option("--memory", type=click.Choice(["reachable", "all"]), default="reachable", help="What is saved.")
 @click.option("--keep-running", is_flag=True, help="Let the program go on after the capture.")
 @click.option("--timeout", type=float, metavar="S", help="Give up after S seconds.")
 @click.option("--force", is_flag=True, help="Replace an earlier capture.")
-@click.option("--cmd", metavar="COMMAND", help="The program as one string, split into words; no shell runs it.")
+@click.option(
+    "--cmd", metavar="COMMAND", help="The program as one string, split into words; no shell runs it."
+)
 @device_option
 @json_option
 @click.argument("program", nargs=-1, type=click.UNPROCESSED)
@@ -86,7 +97,8 @@ def command(
 ) -> Any:
     """Run PROGRAM, capture one dispatch of KERNEL, and write a reproducer.
 
-    KERNEL is an id from `kerncap profile`, a mangled or demangled name, or a part of one that fits one kernel.
+    KERNEL is an id from `kerncap profile`, a mangled or demangled name, or a part of one that fits one
+    kernel.
     """
     line = ProgressLine()
 

@@ -112,7 +112,10 @@ def _capture(path: Path, as_json: bool) -> int:
         say(f"  time      {duration(dispatch['duration_ns'])}{clock}")
     if "vgprs" in kernel:
         say(f"  registers {kernel['vgprs']} VGPRs, {kernel['sgprs']} SGPRs")
-    say(f"  memory    {memory['regions']} regions, {size(memory['bytes'])} ({memory['mode']}); {size(memory['changed_bytes'])} changed")
+    say(
+        f"  memory    {memory['regions']} regions, {size(memory['bytes'])} ({memory['mode']}); "
+        f"{size(memory['changed_bytes'])} changed"
+    )
     say(f"  captured  {document['created']}, from {one_line(document['process']['executable'])}")
     source = document.get("source") or {}
     say(f"  source    {source.get('variant') or 'none: ' + str(source.get('reason'))}")
@@ -120,8 +123,20 @@ def _capture(path: Path, as_json: bool) -> int:
     rows = []
     for argument in document["arguments"]:
         pointer = argument.get("pointer")
-        value = f"{pointer['address']} (region {pointer['region']} + {pointer['offset']})" if pointer else argument["value"]
-        rows.append([str(argument["offset"]), str(argument["bytes"]), argument["kind"], one_line(argument["name"]) or "-", value])
+        value = (
+            f"{pointer['address']} (region {pointer['region']} + {pointer['offset']})"
+            if pointer
+            else argument["value"]
+        )
+        rows.append(
+            [
+                str(argument["offset"]),
+                str(argument["bytes"]),
+                argument["kind"],
+                one_line(argument["name"]) or "-",
+                value,
+            ]
+        )
     if rows:
         say(plain_table(["offset", "bytes", "kind", "argument", "value"], rows, left=(2, 3)))
     return 0

@@ -36,5 +36,9 @@ def command(directory: str, as_json: bool) -> Any:
         ]
         for one in found
     ]
-    say(plain_table(["kernel", "device", "on disk", "baseline", "created", "directory"], rows, left=(0, 1, 3, 4)))
+    say(
+        plain_table(
+            ["kernel", "device", "on disk", "baseline", "created", "directory"], rows, left=(0, 1, 3, 4)
+        )
+    )
     return 0

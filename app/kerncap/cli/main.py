@@ -48,7 +48,9 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
@@ -67,18 +69,20 @@ class LazyGroup(click.Group):
 @click.version_option(kerncap.__version__, prog_name="kerncap")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Take one GPU kernel out of a running program with everything it needs, so that an edit is rebuilt, timed and
-    checked alone.
+    """Take one GPU kernel out of a running program with everything it needs, so that an edit is rebuilt,
+    timed and checked alone.
 
-    Exit codes: 0 passed; 1 verdict FAIL; 2 usage; 3 inconclusive; 4 no such device, tool or runtime; 5 the program
-    failed, or never launched the kernel; 6 damaged capture; 130 interrupted.
+    Exit codes: 0 passed; 1 verdict FAIL; 2 usage; 3 inconclusive; 4 no such device, tool or runtime; 5 the
+    program failed, or never launched the kernel; 6 damaged capture; 130 interrupted.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command line and returns its exit code; prints errors, raises nothing but with KERNCAP_DEBUG set."""
+    """Runs a command line and returns its exit code; prints errors, raises nothing but with KERNCAP_DEBUG
+    set.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     before_program = words[: words.index("--")] if "--" in words else words
     as_json = "--json" in before_program
@@ -110,8 +114,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if debug:
             raise
         # Nothing was proven by a run that went wrong inside kerncap itself: neither PASS nor FAIL.
-        reason = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else f"{error}"
-        message = f"unexpected {type(error).__name__}: {reason}. KERNCAP_DEBUG=1 shows where; please report it."
+        reason = (
+            f"{error.strerror}: {error.filename}"
+            if isinstance(error, OSError) and error.filename
+            else f"{error}"
+        )
+        message = (
+            f"unexpected {type(error).__name__}: {reason}. KERNCAP_DEBUG=1 shows where; please report it."
+        )
         return fail(InconclusiveError(message), as_json)
 
 

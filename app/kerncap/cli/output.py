@@ -18,7 +18,9 @@ ERROR_SCHEMA = "kerncap-error/1"
 
 def json_option(function: F) -> F:
     """Adds --json."""
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")(function)
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")(
+        function
+    )
 
 
 def device_option(function: F) -> F:
@@ -102,7 +104,9 @@ def duration(ns: float) -> str:
 
 
 def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> str:
-    """Columns padded with spaces: numbers to the right, the columns in `left` and the last one to the left."""
+    """Columns padded with spaces: numbers to the right, the columns in `left` and the last one to the
+    left.
+    """
     widths = [max(len(line[i]) for line in [headings, *rows]) for i in range(len(headings))]
     last = len(headings) - 1
     lines = []

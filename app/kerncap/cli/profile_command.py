@@ -9,7 +9,16 @@ from typing import Any
 
 import click
 
-from kerncap.cli.output import device_option, emit_json, json_option, note, plain_table, printable, program_stdout, say
+from kerncap.cli.output import (
+    device_option,
+    emit_json,
+    json_option,
+    note,
+    plain_table,
+    printable,
+    program_stdout,
+    say,
+)
 from kerncap.core.files import write_json
 from kerncap.core.names import base_name, one_line
 from kerncap.core.profile import KernelReport, ProfileReport, profile, profile_session
@@ -19,7 +28,10 @@ _DEFAULT_TOP = 20
 
 
 def _headline(report: ProfileReport) -> str:
-    text = f"{report.device}: {report.dispatches} dispatches of {len(report.kernels)} kernels, {report.timed} timed"
+    text = (
+        f"{report.device}: {report.dispatches} dispatches of {len(report.kernels)} kernels, "
+        f"{report.timed} timed"
+    )
     if report.lost:
         text += f", {report.lost} lost"
     if len(report.processes) > 1:
@@ -48,7 +60,18 @@ def _cells(rank: int, kernel: KernelReport, name: str) -> list[str]:
 
 def _headings(clock: str) -> list[str]:
     unit = "sim " if clock == "simulated" else ""
-    return ["#", "id", "%", "calls", f"total {unit}ms", f"mean {unit}us", f"min {unit}us", f"max {unit}us", "kind", "kernel"]
+    return [
+        "#",
+        "id",
+        "%",
+        "calls",
+        f"total {unit}ms",
+        f"mean {unit}us",
+        f"min {unit}us",
+        f"max {unit}us",
+        "kind",
+        "kernel",
+    ]
 
 
 def _table(report: ProfileReport, top: int) -> None:
@@ -86,9 +109,13 @@ def show(report: ProfileReport, top: int) -> None:
 @click.option("-o", "--output", metavar="FILE", help="Also write the whole report to FILE, as JSON.")
 @click.option("--top", type=click.IntRange(1), metavar="N", help=f"Show N kernels (default {_DEFAULT_TOP}).")
 @click.option("--timeout", type=float, metavar="S", help="End the program after S seconds.")
-@click.option("--cmd", metavar="COMMAND", help="The program as one string, split into words; no shell runs it.")
+@click.option(
+    "--cmd", metavar="COMMAND", help="The program as one string, split into words; no shell runs it."
+)
 @click.option("--no-timing", is_flag=True, help="Count dispatches and do not time them.")
-@click.option("--session", metavar="DIR", help="Report what a session of `kerncap env --session DIR` has recorded.")
+@click.option(
+    "--session", metavar="DIR", help="Report what a session of `kerncap env --session DIR` has recorded."
+)
 @device_option
 @json_option
 @click.argument("program", nargs=-1, type=click.UNPROCESSED)
@@ -109,7 +136,9 @@ def command(
     """
     if session is not None:
         if program or cmd:
-            raise click.UsageError("--session reports on programs that were started some other way: give no program")
+            raise click.UsageError(
+                "--session reports on programs that were started some other way: give no program"
+            )
         report = profile_session(session)
         if output is not None:
             write_json(Path(output), report.to_json())
@@ -130,7 +159,11 @@ def command(
         note(warning)
     if report.exit_code or report.timed_out:
         if not report.timed_out:
-            how = f"was ended by {report.signal}" if report.signal else f"ended with exit status {report.exit_code}"
+            how = (
+                f"was ended by {report.signal}"
+                if report.signal
+                else f"ended with exit status {report.exit_code}"
+            )
             note(f"the program {how}")
         return 5
     return 0

@@ -12,18 +12,24 @@ from kerncap.core.captures import open_capture
 
 @click.command()
 @click.argument("directory", metavar="DIR")
-@click.option("--hsaco", metavar="FILE", help="Run the kernel of this code object instead of the captured one.")
-@click.option("--iterations", type=click.IntRange(1), metavar="N", help="Time N runs (default: until it is steady).")
-@click.option("--cache", type=click.Choice(["warm", "cold"]), default="warm", help="Before each run (default warm).")
+@click.option(
+    "--hsaco", metavar="FILE", help="Run the kernel of this code object instead of the captured one."
+)
+@click.option(
+    "--iterations", type=click.IntRange(1), metavar="N", help="Time N runs (default: until it is steady)."
+)
+@click.option(
+    "--cache", type=click.Choice(["warm", "cold"]), default="warm", help="Before each run (default warm)."
+)
 @click.option("--dump", metavar="DIR", help="Write the memory after the last run to DIR.")
 @json_option
 def command(
     directory: str, hsaco: str | None, iterations: int | None, cache: str, dump: str | None, as_json: bool
 ) -> Any:
     """Put the captured memory back, run the kernel alone, and time it."""
+    open_capture(directory)
     from kerncap.core.replay import replay
 
-    open_capture(directory)
     result = replay(directory, hsaco=hsaco, iterations=iterations, cache=cache, dump=dump)
     document = result.to_json()
     if as_json:
@@ -31,7 +37,10 @@ def command(
         return 0
     simulated = "simulated" in str(document["timer"])
     low, high = document["ci95_ns"]
-    say(f"{document['kernel']} on {document['device']}, {document['iterations']} runs, cache {document['cache']}")
+    say(
+        f"{document['kernel']} on {document['device']}, {document['iterations']} runs, cache "
+        f"{document['cache']}"
+    )
     say(f"  median  {duration(document['median_ns'])}" + (" (simulated)" if simulated else ""))
     say(f"  95 %    {duration(low)} to {duration(high)}")
     say(f"  min     {duration(document['min_ns'])}   max {duration(document['max_ns'])}")

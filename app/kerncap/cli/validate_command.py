@@ -9,7 +9,14 @@ import click
 from kerncap.cli.output import emit_json, json_option, note, plain_table, say, size
 from kerncap.core.captures import open_capture
 
-EXIT_CODES = {"IDENTICAL": 0, "WITHIN_TOLERANCE": 0, "NONDETERMINISTIC_OK": 0, "PASSED": 0, "FAIL": 1, "INCONCLUSIVE": 3}
+EXIT_CODES = {
+    "IDENTICAL": 0,
+    "WITHIN_TOLERANCE": 0,
+    "NONDETERMINISTIC_OK": 0,
+    "PASSED": 0,
+    "FAIL": 1,
+    "INCONCLUSIVE": 3,
+}
 _MOST_REGIONS = 20
 
 
@@ -20,7 +27,8 @@ def show(document: dict[str, Any]) -> None:
     say(f"  against   {document['against']}")
     say(
         f"  compared  {size(document['compared_bytes'])}; written {size(document['written_bytes'])}, "
-        f"masked {size(document['masked_bytes'])}, skipped {size(document['skipped_bytes'])}; {document['seconds']:.2f} s"
+        f"masked {size(document['masked_bytes'])}, skipped {size(document['skipped_bytes'])}; "
+        f"{document['seconds']:.2f} s"
     )
     bad = [region for region in document["regions"] if region["mismatches"]]
     if not bad:
@@ -28,7 +36,10 @@ def show(document: dict[str, Any]) -> None:
     headings = ["address", "bytes", "dtype", "differ", "max abs", "max rel", "max ulp", "first"]
     rows = []
     for region in bad[:_MOST_REGIONS]:
-        values = [region[key] for key in ("address", "bytes", "dtype", "mismatches", "max_abs", "max_rel", "max_ulp", "first")]
+        values = [
+            region[key]
+            for key in ("address", "bytes", "dtype", "mismatches", "max_abs", "max_rel", "max_ulp", "first")
+        ]
         rows.append(["-" if v is None else f"{v:.4g}" if isinstance(v, float) else str(v) for v in values])
     say(plain_table(headings, rows))
     if len(bad) > _MOST_REGIONS:
@@ -37,12 +48,22 @@ def show(document: dict[str, Any]) -> None:
 
 @click.command()
 @click.argument("directory", metavar="DIR")
-@click.option("--hsaco", metavar="FILE", help="The variant's code object (default: the captured kernel itself).")
+@click.option(
+    "--hsaco", metavar="FILE", help="The variant's code object (default: the captured kernel itself)."
+)
 @click.option("--smoke", is_flag=True, help="Only run it.")
-@click.option("--strict", is_flag=True, help="Compare every other captured byte too: nothing else may change.")
-@click.option("--atol", type=click.FloatRange(0), default=0.0, help="Absolute tolerance of floats (default 0).")
-@click.option("--rtol", type=click.FloatRange(0), default=0.0, help="Relative tolerance of floats (default 0).")
-@click.option("--ulp", type=click.IntRange(0), default=0, help="Or this many units in the last place (default 0).")
+@click.option(
+    "--strict", is_flag=True, help="Compare every other captured byte too: nothing else may change."
+)
+@click.option(
+    "--atol", type=click.FloatRange(0), default=0.0, help="Absolute tolerance of floats (default 0)."
+)
+@click.option(
+    "--rtol", type=click.FloatRange(0), default=0.0, help="Relative tolerance of floats (default 0)."
+)
+@click.option(
+    "--ulp", type=click.IntRange(0), default=0, help="Or this many units in the last place (default 0)."
+)
 @json_option
 def command(
     directory: str,
@@ -54,12 +75,14 @@ def command(
     ulp: int,
     as_json: bool,
 ) -> Any:
-    """Compare what a variant writes with what the program's own run wrote. Exit 0 passed, 1 FAIL, 3 INCONCLUSIVE."""
-    from kerncap.core.validate import validate
-
+    """Compare what a variant writes with what the program's own run wrote. Exit 0 passed, 1 FAIL, 3
+    INCONCLUSIVE.
+    """
     if smoke and strict:
         raise click.UsageError("--smoke and --strict exclude each other")
     open_capture(directory)
+    from kerncap.core.validate import validate
+
     mode = "smoke" if smoke else "strict" if strict else "default"
     document = validate(directory, hsaco=hsaco, mode=mode, atol=atol, rtol=rtol, ulp=ulp).to_json()
     if as_json:

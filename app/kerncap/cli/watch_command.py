@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from kerncap.cli.output import json_option
-from kerncap.core.captures import open_capture
 
 
 @click.command()

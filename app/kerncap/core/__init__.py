@@ -1,4 +1,4 @@
-"""What kerncap does, without any user interface: the command line, the terminal UI and the Python API stand on this.
+"""What kerncap does, without any user interface: command line, terminal UI and Python API stand on this.
 
 Nothing in here imports a front end, nor a library for drawing one.
 """

@@ -86,22 +86,24 @@ def kernel_lines(kernels: Sequence[KernelStats], of: Sequence[KernelStats] | Non
     """Kernels for a person: id, calls, total time, name. Ids are short, yet unique among `of`."""
     short = short_ids(kernel.id for kernel in (of or kernels))
     return "\n".join(
-        f"  {short[k.id]:<8} {k.calls:>9} calls {k.total_ns / 1e6:>12.3f} ms  {one_line(k.name, 160)}" for k in kernels
+        f"  {short[k.id]:<8} {k.calls:>9} calls {k.total_ns / 1e6:>12.3f} ms  {one_line(k.name, 160)}"
+        for k in kernels
     )
 
 
 def kernel_details(kernels: Sequence[KernelStats]) -> list[dict[str, object]]:
     """The same for the error document of --json."""
     return [
-        {"id": k.id, "name": k.name, "symbol": k.symbol, "calls": k.calls, "total_ns": k.total_ns} for k in kernels
+        {"id": k.id, "name": k.name, "symbol": k.symbol, "calls": k.calls, "total_ns": k.total_ns}
+        for k in kernels
     ]
 
 
 def run(request: RunRequest, on_progress: OnProgress | None = None) -> Captured | Ambiguous:
     """Starts the program with the capture armed, and waits until it is complete.
 
-    On return nothing of the program runs. Raises WorkloadError where the program fails, ends, or reaches the time
-    limit before the capture is complete, or the capture itself fails; nothing is left of it then.
+    On return nothing of the program runs. Raises WorkloadError where the program fails, ends, or reaches the
+    time limit before the capture is complete, or the capture itself fails; nothing is left of it then.
     """
     capture = CaptureRequest(
         pattern=request.pattern,
@@ -167,11 +169,14 @@ class _Run:
             return self._captured(status)
         if status.state in (CaptureState.FAILED, CaptureState.CANCELLED):
             self.workload.end()
-            raise WorkloadError(f"{self.request.pattern} was not captured: {status.message or 'no reason given'}")
+            raise WorkloadError(
+                f"{self.request.pattern} was not captured: {status.message or 'no reason given'}"
+            )
         if ended is None:
             self.workload.end()
             raise WorkloadError(
-                f"{self.request.pattern} was not captured within {self.request.timeout:g} s (--timeout); the program was "
+                f"{self.request.pattern} was not captured within {self.request.timeout:g} s "
+                "(--timeout); the program was "
                 f"ended.{self._launched()}",
                 **self._details(),
             )
@@ -211,7 +216,9 @@ class _Run:
                 warnings.append(f"after the capture the program failed: {ended.text()}")
         else:
             # The captured process ends itself; whoever waits for it is given a moment to do so.
-            self.workload.wait(timeout=_EXIT_GRACE_S, tick=lambda: not self.workload.descendants(), interval=0.02)
+            self.workload.wait(
+                timeout=_EXIT_GRACE_S, tick=lambda: not self.workload.descendants(), interval=0.02
+            )
         self.workload.end()
         return Captured(status.saved_ns / 1e9, status.owner_pid, ended, tuple(warnings))
 
@@ -219,7 +226,8 @@ class _Run:
         ended = self.workload.poll() or self.workload.sleep(0.2)
         how = f" ({ended.text()})" if ended else ""
         return WorkloadError(
-            f"process {status.owner_pid} ended{how} in the middle of the capture of {self.request.pattern}, while "
+            f"process {status.owner_pid} ended{how} in the middle of the capture of "
+            f"{self.request.pattern}, while "
             f"{_STAGES.get(status.state, 'capturing')}; nothing is kept of it"
         )
 
@@ -254,7 +262,8 @@ class _Run:
             return Ambiguous(tuple(found), status.message)
         if found and self.request.nth > 1 and max(k.calls for k in found) < self.request.nth:
             raise WorkloadError(
-                f"{one_line(found[0].name, 160)} was launched {found[0].calls} times; dispatch {self.request.nth} was "
+                f"{one_line(found[0].name, 160)} was launched {found[0].calls} times; dispatch "
+                f"{self.request.nth} was "
                 f"asked for (--dispatch)",
                 **self._details(),
             )
@@ -266,7 +275,9 @@ class _Run:
         runtimes = self.watch.runtimes()
         loaded = f" Runtimes that were loaded: {', '.join(runtimes)}." if runtimes and kernels else ""
         why = f" ({status.message})" if status.message else ""
-        raise WorkloadError(f"{pattern} was never launched{why}.{loaded}{self._launched()}", **self._details())
+        raise WorkloadError(
+            f"{pattern} was never launched{why}.{loaded}{self._launched()}", **self._details()
+        )
 
 
 def ambiguous_error(pattern: str, kernels: Sequence[KernelStats]) -> UsageError:

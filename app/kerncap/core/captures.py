@@ -1,7 +1,7 @@
 """Captures on disk: opening one, listing them, and the transaction in which one is made.
 
-A capture in the making is `.partial-<name>-<pid>-<start>` beside its final name; its manifest says "partial" until
-all is there and flushed, and then the directory is renamed. What a dead kerncap has left is swept.
+A capture in the making is `.partial-<name>-<pid>-<start>` beside its final name; its manifest says "partial"
+until all is there and flushed, and then the directory is renamed. What a dead kerncap has left is swept.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ class OpenedCapture:
 def open_capture(directory: str | os.PathLike[str], *, verify: bool = False) -> OpenedCapture:
     """Opens the capture in `directory` (a reproducer, or its `capture/`).
 
-    Checks the manifest, `capture.bin` with its hash, and the sizes of the memory files; with `verify` their contents
-    too. Raises DamagedCaptureError naming file and offset; UsageError where there is no such directory.
+    Checks the manifest, `capture.bin` with its hash, and the sizes of the memory files; with `verify` their
+    contents too. Raises DamagedCaptureError naming file and offset; UsageError where there is no such
+    directory.
     """
     where = Path(directory)
     if not where.exists():
@@ -55,7 +56,8 @@ def open_capture(directory: str | os.PathLike[str], *, verify: bool = False) -> 
     wanted = document.get("files", {}).get("capture.bin")
     if wanted != manifest.file_digest(path / "capture.bin"):
         raise DamagedCaptureError(
-            f"{path / 'capture.bin'}: not the file that {manifest.NAME} describes; the capture is damaged, extract it again",
+            f"{path / 'capture.bin'}: not the file that {manifest.NAME} describes; the capture is "
+            "damaged, extract it again",
             file=str(path / "capture.bin"),
             offset=0,
         )
@@ -115,7 +117,11 @@ def _list_one(directory: Path, capture: Path) -> Listed:
             problem=None if (capture / "capture.bin").is_file() else "capture.bin is missing",
         )
     except (DamagedCaptureError, KeyError, TypeError, ValueError) as error:
-        reason = error.message if isinstance(error, DamagedCaptureError) else f"{capture / manifest.NAME}: damaged: {error!r}"
+        reason = (
+            error.message
+            if isinstance(error, DamagedCaptureError)
+            else f"{capture / manifest.NAME}: damaged: {error!r}"
+        )
         return Listed(directory, "", "", "", False, 0, disk_bytes(directory), "", None, reason)
 
 
@@ -137,7 +143,9 @@ def list_captures(root: str | os.PathLike[str] = "isolated") -> list[Listed]:
                 return
         if depth < _LIST_DEPTH:
             try:
-                children = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir(follow_symlinks=False))
+                children = sorted(
+                    entry.name for entry in os.scandir(directory) if entry.is_dir(follow_symlinks=False)
+                )
             except OSError:
                 return
             for name in children:
@@ -177,7 +185,9 @@ def _exchange(first: Path, second: Path) -> bool:
         call = libc.renameat2
     except (OSError, AttributeError):
         return False
-    result = call(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), ctypes.c_uint(_RENAME_EXCHANGE))
+    result = call(
+        _AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), ctypes.c_uint(_RENAME_EXCHANGE)
+    )
     return int(result) == 0
 
 
@@ -213,10 +223,11 @@ def free_bytes(path: Path) -> int:
 
 @contextmanager
 def transaction(output: Path, *, force: bool) -> Iterator[tuple[Path, Callable[[], None]]]:
-    """A private directory beside `output`, and the function that puts it there. Whatever goes wrong, it is removed.
+    """A private directory beside `output`, and the function that puts it there. Whatever goes wrong, it is
+    removed.
 
-    With `force`, an earlier capture at `output` is replaced in the step that puts the new one there, never before.
-    Raises UsageError where the directory cannot be made, or `output` has appeared meanwhile.
+    With `force`, an earlier capture at `output` is replaced in the step that puts the new one there, never
+    before. Raises UsageError where the directory cannot be made, or `output` has appeared meanwhile.
     """
     output = output.absolute()
     made: list[Path] = []

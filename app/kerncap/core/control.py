@@ -29,7 +29,9 @@ _LEAST_FREE = 64 << 20  # a statistics file is sparse, but its rows and names mu
 
 
 def process_start(pid: int) -> int | None:
-    """Field 22 of /proc/<pid>/stat: with the pid it names a process for good. None: no such process, or a zombie."""
+    """Field 22 of /proc/<pid>/stat: with the pid it names a process for good. None: no such process, or a
+    zombie.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -39,7 +41,9 @@ def process_start(pid: int) -> int | None:
 
 
 def session_root() -> Path:
-    """Where sessions are made: XDG_RUNTIME_DIR where it is ours and has room, else the temporary directory."""
+    """Where sessions are made: XDG_RUNTIME_DIR where it is ours and has room, else the temporary
+    directory.
+    """
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime:
         try:
@@ -124,7 +128,9 @@ def _fence() -> None:
 
 
 class Session:
-    """A session directory with its control block mapped. Use as a context manager: leaving it removes the directory."""
+    """A session directory with its control block mapped. Use as a context manager: leaving it removes the
+    directory.
+    """
 
     def __init__(self, directory: Path, *, owned: bool) -> None:
         self.directory = directory
@@ -166,14 +172,17 @@ class Session:
             ) from None
         except OSError as error:
             raise DeviceError(
-                f"no session directory can be made at {where}: {error.strerror}. Set XDG_RUNTIME_DIR or TMPDIR to a "
+                f"no session directory can be made at {where}: {error.strerror}. Set "
+                "XDG_RUNTIME_DIR or TMPDIR to a "
                 f"directory of yours with room in it."
             ) from None
         return cls(where, owned=directory is None)
 
     @classmethod
     def open(cls, directory: Path) -> Session:
-        """Opens a session that was made earlier (with `kerncap env --session`); leaving it keeps the directory."""
+        """Opens a session that was made earlier (with `kerncap env --session`); leaving it keeps the
+        directory.
+        """
         try:
             info = os.lstat(directory / "control")
         except OSError as error:
@@ -184,8 +193,10 @@ class Session:
             raise UsageError(f"{directory} is a session of another user")
         if info.st_size != layout.CONTROL.itemsize:
             raise UsageError(
-                f"{directory} was made by another version of kerncap: its control block has {info.st_size} bytes, "
-                f"this version's has {layout.CONTROL.itemsize}. Make a new one with `kerncap env --session DIR`."
+                f"{directory} was made by another version of kerncap: its control block has "
+                f"{info.st_size} bytes, "
+                f"this version's has {layout.CONTROL.itemsize}. Make a new one with `kerncap env "
+                "--session DIR`."
             )
         session = cls(directory, owned=False)
         if (
@@ -231,7 +242,8 @@ class Session:
             raise UsageError("a kernel's name cannot be empty or hold a NUL byte")
         if len(pattern) >= layout.PATTERN_BYTES:
             raise UsageError(
-                f"a kernel's name of {len(pattern)} bytes is longer than {layout.PATTERN_BYTES - 1}; use its id"
+                f"a kernel's name of {len(pattern)} bytes is longer than "
+                f"{layout.PATTERN_BYTES - 1}; use its id"
             )
         if len(output) >= layout.PATH_BYTES:
             raise UsageError(
@@ -263,7 +275,9 @@ class Session:
         return self._send(RequestKind.CAPTURE)
 
     def cancel(self) -> int:
-        """Asks for the end of whatever capture is armed or running; what it has written is removed by its process."""
+        """Asks for the end of whatever capture is armed or running; what it has written is removed by its
+        process.
+        """
         return self._send(RequestKind.CANCEL)
 
     def status(self) -> CaptureStatus:

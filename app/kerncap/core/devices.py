@@ -1,6 +1,7 @@
 """Devices by one name everywhere, and what a program needs in its environment to be watched on one.
 
-`rocm[:N]`, `cuda[:N]`, `sim:ARCH` (`sim:ARCHxN` for N of them), or `auto`: real ones first, then the simulator.
+`rocm[:N]`, `cuda[:N]`, `sim:ARCH` (`sim:ARCHxN` for N of them), or `auto`: real ones first, then the
+simulator.
 """
 
 from __future__ import annotations
@@ -156,7 +157,9 @@ def parse_device(text: str) -> Device:
 
 
 def resolve_device(text: str | None = None) -> Device:
-    """The device to use: `text`, else KERNCAP_DEVICE, else `auto`. Raises DeviceError where it cannot be used."""
+    """The device to use: `text`, else KERNCAP_DEVICE, else `auto`. Raises DeviceError where it cannot be
+    used.
+    """
     wanted = text or os.environ.get("KERNCAP_DEVICE") or "auto"
     if wanted == "auto":
         for found in list_devices():
@@ -189,7 +192,8 @@ def _linkable(directory: Path, session: Path | None) -> Path:
         return directory
     if session is None or any(char in str(session) for char in ": \t\n;"):
         raise DeviceError(
-            f"{directory} holds a character that LD_PRELOAD takes for a separator; install kerncap where the path has none"
+            f"{directory} holds a character that LD_PRELOAD takes for a separator; install kerncap "
+            "where the path has none"
         )
     link = session / "native"
     if not link.is_symlink():
@@ -200,7 +204,8 @@ def _linkable(directory: Path, session: Path | None) -> Path:
 def child_environment(
     device: Device, session: Path | None = None, base: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The environment in which a program is watched on `device`, as changes to `base` (default: this process's).
+    """The environment in which a program is watched on `device`, as changes to `base` (default: this
+    process's).
 
     Only variables that differ from `base` are returned. What the user has in LD_PRELOAD and LD_LIBRARY_PATH
     stays. Raises DeviceError where a native file is not built.
@@ -231,7 +236,9 @@ def child_environment(
 def full_environment(
     device: Device, session: Path | None = None, base: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """All of `base` with `child_environment` applied, and without what belongs to another device or session."""
+    """All of `base` with `child_environment` applied, and without what belongs to another device or
+    session.
+    """
     environment = dict(os.environ if base is None else base)
     for name in ("KERNCAP_SIM", "KERNCAP_SESSION"):
         environment.pop(name, None)

@@ -41,8 +41,6 @@ class Check:
 
 def _python() -> Check:
     version = ".".join(str(part) for part in sys.version_info[:3])
-    if sys.version_info < (3, 10):
-        return Check("python", PROBLEM, version, "use Python 3.10 or later")
     return Check("python", OK, f"{version} ({sys.executable})")
 
 
@@ -63,7 +61,9 @@ def _compilers() -> list[Check]:
             found.append(Check("compiler", OK, f"{path} {_version_of([path, '--version'])}".strip()))
     if importlib.util.find_spec("ziglang") is not None:
         version = _version_of([sys.executable, "-m", "ziglang", "clang", "--version"])
-        found.append(Check("compiler", OK, f"ziglang's clang: {version}" if version else "ziglang is installed"))
+        found.append(
+            Check("compiler", OK, f"ziglang's clang: {version}" if version else "ziglang is installed")
+        )
     if not found:
         fix = "install ROCm, or `pip install 'kerncap[sim]'` for a clang with the AMDGPU target"
         return [Check("compiler", PROBLEM, "no compiler for AMD GPUs: edits cannot be rebuilt", fix)]
@@ -91,7 +91,12 @@ def _devices() -> list[Check]:
     kfd = Path("/dev/kfd")
     if kfd.exists() and not os.access(kfd, os.R_OK | os.W_OK):
         checks.append(
-            Check("device", PROBLEM, "/dev/kfd may not be opened", "sudo usermod -aG render,video $USER, then log in again")
+            Check(
+                "device",
+                PROBLEM,
+                "/dev/kfd may not be opened",
+                "sudo usermod -aG render,video $USER, then log in again",
+            )
         )
     return checks
 
@@ -110,7 +115,9 @@ def _session() -> Check:
         with Session.create() as session:
             return Check("session", OK, f"private directories can be made in {session.directory.parent}")
     except KerncapError as error:
-        return Check("session", PROBLEM, error.message, f"make {session_root()} writable, or set XDG_RUNTIME_DIR")
+        return Check(
+            "session", PROBLEM, error.message, f"make {session_root()} writable, or set XDG_RUNTIME_DIR"
+        )
 
 
 def run_checks() -> list[Check]:
@@ -123,7 +130,9 @@ def run_checks() -> list[Check]:
 
 
 def self_test(device: str | None = None, on_step: Callable[[str], None] | None = None) -> list[Check]:
-    """Goes through profile, extract, replay and validate with the demonstration program, in a temporary directory."""
+    """Goes through profile, extract, replay and validate with the demonstration program, in a temporary
+    directory.
+    """
     from kerncap.core.extract import extract
     from kerncap.core.profile import profile
     from kerncap.core.replay import replay
@@ -155,12 +164,20 @@ def self_test(device: str | None = None, on_step: Callable[[str], None] | None =
         def do_profile() -> str:
             report = profile(command, device=device, stdout=quiet, stderr=quiet, timeout=300)
             if report.exit_code or not report.kernels:
-                raise DeviceError(f"the program ended with {report.exit_code}; {report.dispatches} dispatches were seen")
+                raise DeviceError(
+                    f"the program ended with {report.exit_code}; {report.dispatches} dispatches were seen"
+                )
             return f"{report.dispatches} dispatches, {len(report.kernels)} kernels, {report.lost} lost"
 
         def do_extract() -> str:
             result = extract(
-                "mul_mat_vec_q", command, device=device, output=output, stdout=quiet, stderr=quiet, timeout=300
+                "mul_mat_vec_q",
+                command,
+                device=device,
+                output=output,
+                stdout=quiet,
+                stderr=quiet,
+                timeout=300,
             )
             return f"{result.bytes} bytes, baseline {result.baseline.get('verdict')}"
 
@@ -191,7 +208,9 @@ def self_test(device: str | None = None, on_step: Callable[[str], None] | None =
 
 
 def cost_table(arch: str) -> str:
-    """The simulator's cost table as text. Raises DeviceError where the simulator is not built or does not know `arch`."""
+    """The simulator's cost table as text. Raises DeviceError where the simulator is not built or does not
+    know `arch`.
+    """
     path = native.native_path(native.SIM_RUNTIME)
     try:
         library = ctypes.CDLL(str(path))

@@ -1,4 +1,6 @@
-"""Errors that reach a person: a sentence that names the thing, its value and the way out, and an exit code."""
+"""Errors that reach a person: a sentence that names the thing, its value and the way out, and an exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ class KerncapError(Exception):
 
 
 class UsageError(KerncapError):
-    """The request itself is wrong: an unknown option value, an unknown or ambiguous kernel, an output that exists."""
+    """The request itself is wrong: an unknown option value, an unknown or ambiguous kernel, an output that
+    exists.
+    """
 
     exit_code = 2
 

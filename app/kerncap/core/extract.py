@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kerncap.core import manifest, records
-from kerncap.core.capture_run import Ambiguous, Captured, OnProgress, Progress, RunRequest, ambiguous_error, run
+from kerncap.core.capture_run import (
+    Ambiguous,
+    Captured,
+    OnProgress,
+    Progress,
+    RunRequest,
+    ambiguous_error,
+    run,
+)
 from kerncap.core.captures import check_output, disk_bytes, free_bytes, transaction
 from kerncap.core.devices import Device, resolve_device
 from kerncap.core.errors import InconclusiveError, KerncapError, UsageError, WorkloadError
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
     from kerncap.core.reproducer import ReproducerInfo
 
 SCHEMA = "kerncap-extract/1"
-LANGUAGE_CHOICES = ("auto", "hip", "triton", "cuda")
+LANGUAGE_CHOICES = ("auto", "hip", "triton", "cuda", "none")
 _LEAST_FREE = 16 << 20
 _DEFINE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\([^()]*\))?(=.*)?\Z", re.DOTALL)
 
@@ -92,11 +100,11 @@ def finish(
     snapshot_s: float = 0.0,
     on_progress: OnProgress | None = None,
 ) -> ExtractResult:
-    """Turns `partial`/capture, as the interposer left it, into a reproducer: checks it, adds the manifest, the source
-    and the build files, and replays the captured kernel against the program's own result.
+    """Turns `partial`/capture, as the interposer left it, into a reproducer: checks it, adds the manifest,
+    the source and the build files, and replays the captured kernel against the program's own result.
 
-    `partial` stays where it is, with everything flushed; `output` of the result is to be set by whoever renames it.
-    Raises DamagedCaptureError where what was written does not verify.
+    `partial` stays where it is, with everything flushed; `output` of the result is to be set by whoever
+    renames it. Raises DamagedCaptureError where what was written does not verify.
     """
     where = partial / "capture"
     _notify(on_progress, "checking")
@@ -123,7 +131,9 @@ def finish(
         fsync_directory(path)
     warnings = list(source.notes)
     if capture.dispatch.flags & records.DispatchFlags.NEEDS_LISTENER:
-        warnings.append("the kernel prints or allocates on the device: it needs a listener that replay may not have")
+        warnings.append(
+            "the kernel prints or allocates on the device: it needs a listener that replay may not have"
+        )
     unsaved = [region for region in capture.regions if not region.saved and region.reason]
     if unsaved:
         warnings.append(
@@ -151,6 +161,7 @@ def finish(
     )
 
 
+# What a reproducer says of its capture is decided here, and how it is laid out, in kerncap.core.reproducer.
 def _write_reproducer(
     partial: Path,
     capture: Capture,
@@ -200,7 +211,16 @@ def _baseline(partial: Path) -> dict[str, Any]:
         result = validate(partial).to_json()
     except InconclusiveError as error:
         return {"verdict": "INCONCLUSIVE", "reason": error.message}
-    keys = ("verdict", "against", "compared_bytes", "written_bytes", "masked_bytes", "skipped_bytes", "seconds", "reason")
+    keys = (
+        "verdict",
+        "against",
+        "compared_bytes",
+        "written_bytes",
+        "masked_bytes",
+        "skipped_bytes",
+        "seconds",
+        "reason",
+    )
     baseline = {key: result[key] for key in keys if key in result}
     bad = [region for region in result.get("regions", ()) if region.get("mismatches")]
     if bad:
@@ -232,11 +252,12 @@ def extract(
 ) -> ExtractResult:
     """Runs the program, captures one dispatch of `kernel`, and writes a reproducer.
 
-    `kernel`: an id, a mangled or demangled name, or a part of one that fits one kernel. `command`: the program as an
-    argument list, or `cmd`: as one string. `dispatch`: which dispatch of the kernel in its process, from 1. `grid`: only
-    dispatches with this grid (work-items). `output`: default ./isolated/KERNEL; refused where it exists, unless
-    `force`. `memory`: "reachable" or "all". `timeout`: seconds for the program's run. `stdout`, `stderr`: file
-    descriptors for the program. The program is ended once the capture is on disk, unless `keep_running`.
+    `kernel`: an id, a mangled or demangled name, or a part of one that fits one kernel. `command`: the
+    program as an argument list, or `cmd`: as one string. `dispatch`: which dispatch of the kernel in its
+    process, from 1. `grid`: only dispatches with this grid (work-items). `output`: default ./isolated/KERNEL;
+    refused where it exists, unless `force`. `memory`: "reachable" or "all". `timeout`: seconds for the
+    program's run. `stdout`, `stderr`: file descriptors for the program. The program is ended once the capture
+    is on disk, unless `keep_running`.
 
     Raises UsageError (also for a name that fits several launched kernels), DeviceError, WorkloadError,
     DamagedCaptureError, Interrupted; nothing that looks like a capture is left then.
@@ -260,7 +281,9 @@ def extract(
     check_output(target, force)
     free = free_bytes(target.absolute())
     if free < _LEAST_FREE:
-        raise WorkloadError(f"{target}: {free / 2**20:.1f} MiB are free there; make room, or name another place with -o")
+        raise WorkloadError(
+            f"{target}: {free / 2**20:.1f} MiB are free there; make room, or name another place with -o"
+        )
 
     with interruptible(), transaction(target, force=force) as (partial, commit):
         request = RunRequest(
@@ -291,7 +314,9 @@ def extract(
             _notify(on_progress, "running again")
             outcome = run(replace(request, pattern=only.id, exact=True), on_progress)
         if not isinstance(outcome, Captured):
-            raise WorkloadError(f"{kernel} was not captured: the id {request.pattern} fits several kernels in the second run")
+            raise WorkloadError(
+                f"{kernel} was not captured: the id {request.pattern} fits several kernels in the second run"
+            )
         result = finish(
             partial,
             device=used,
@@ -320,4 +345,7 @@ def baseline_error(result: ExtractResult) -> KerncapError | None:
             f"{result.output}: replaying the captured kernel does not give what the program's own run wrote; "
             f"`kerncap validate {result.output}` shows where"
         )
-    return InconclusiveError(f"{result.output}: the replay of the captured kernel proves nothing: {result.baseline.get('reason', verdict)}")
+    return InconclusiveError(
+        f"{result.output}: the replay of the captured kernel proves nothing: "
+        f"{result.baseline.get('reason', verdict)}"
+    )

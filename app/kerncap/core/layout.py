@@ -189,14 +189,14 @@ def _padded_row() -> np.dtype[np.void]:
     fields = ROW_STRUCT.fields
     assert fields is not None
     names = [field[0] for field in _ROW_FIELDS]
-    return np.dtype(
-        {
-            "names": names,
-            "formats": [fields[name][0] for name in names],
-            "offsets": [fields[name][1] for name in names],
-            "itemsize": ROW_BYTES,
-        }
-    )
+    padded: Any = {
+        "names": names,
+        "formats": [fields[name][0] for name in names],
+        "offsets": [fields[name][1] for name in names],
+        "itemsize": ROW_BYTES,
+    }
+    dtype: np.dtype[np.void] = np.dtype(padded)
+    return dtype
 
 
 ROW = _padded_row()

@@ -1,7 +1,7 @@
 """`manifest.json`: what people and scripts read about a capture, made from its records.
 
-It repeats nothing that replay needs: `capture.bin` stays the only source for that. It adds where the capture came
-from (the command, the source), and the hashes that tie the other files to it.
+It repeats nothing that replay needs: `capture.bin` stays the only source for that. It adds where the capture
+came from (the command, the source), and the hashes that tie the other files to it.
 """
 
 from __future__ import annotations
@@ -187,7 +187,9 @@ def read(directory: Path) -> dict[str, Any]:
         document = json.loads(text)
     except ValueError as error:
         offset = getattr(error, "pos", 0)
-        raise DamagedCaptureError(f"{path}: not JSON at offset {offset}: {error}", file=str(path), offset=offset) from None
+        raise DamagedCaptureError(
+            f"{path}: not JSON at offset {offset}: {error}", file=str(path), offset=offset
+        ) from None
     schema = document.get("schema") if isinstance(document, dict) else None
     family, _, version = str(schema).rpartition("/")
     if family != _FAMILY or not version.isdigit():

@@ -35,16 +35,9 @@ def base_name(demangled: str) -> str:
         return demangled
     depth = 0
     cut = len(text)
-    # The parameter list is the first "(" outside of template arguments; "operator()" keeps its own.
-    index = 0
-    while index < len(text):
-        if depth == 0 and text.startswith("operator", index):
-            tail = re.match(r"operator\s*(\(\)|<<=?|>>=?|<=>|->\*?|[<>=!+\-*/%^&|~]+=?|\[\])", text[index:])
-            if tail:
-                index += tail.end()
-                continue
-        char = text[index]
-        if char == "<" or char in "{[":
+    # The parameter list is the first "(" outside of template arguments.
+    for index, char in enumerate(text):
+        if char in "<{[":
             depth += 1
         elif char in ">}]" and depth > 0:
             depth -= 1
@@ -55,10 +48,9 @@ def base_name(demangled: str) -> str:
             depth += 1
         elif char == ")" and depth > 0:
             depth -= 1
-        index += 1
     head = text[:cut].rstrip()
     # Template arguments at the end, then the return type and the scope before the last name.
-    if head.endswith(">") and "operator" not in head.rsplit("::", 1)[-1][:8]:
+    if head.endswith(">"):
         depth = 0
         for position in range(len(head) - 1, -1, -1):
             if head[position] in _CLOSE:
@@ -92,7 +84,9 @@ def one_line(name: str, width: int = 0) -> str:
 
 
 def safe_filename(name: str, limit: int = 80) -> str:
-    """A name for a directory: letters, digits, `_`, `-` and `.`; never empty, hidden or longer than `limit`."""
+    """A name for a directory: letters, digits, `_`, `-` and `.`; never empty, hidden or longer than
+    `limit`.
+    """
     text = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._-")
     return text[:limit].rstrip("._-") or "kernel"
 

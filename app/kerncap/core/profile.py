@@ -23,7 +23,9 @@ SCHEMA = "kerncap-profile/1"
 
 @dataclass(frozen=True, slots=True)
 class KernelReport:
-    """One kernel's line of a profile. Times are in ns of the device's clock (simulated where the device is)."""
+    """One kernel's line of a profile. Times are in ns of the device's clock (simulated where the
+    device is).
+    """
 
     id: str
     short_id: str
@@ -104,7 +106,9 @@ class ProfileReport:
     schema: str = SCHEMA
 
     def to_json(self, top: int | None = None) -> dict[str, Any]:
-        """The JSON document of `kerncap profile`; with `top`, of the first kernels alone (`kernels_total` says how many)."""
+        """The JSON document of `kerncap profile`; with `top`, of the first kernels alone (`kernels_total`
+        says how many).
+        """
         document: dict[str, Any] = {"schema": self.schema}
         document.update({slot: getattr(self, slot) for slot in self.__slots__ if slot != "schema"})
         document["wall_s"] = round(self.wall_s, 6)
@@ -241,13 +245,14 @@ def profile(
 ) -> ProfileReport:
     """Runs `command` and reports which kernels it dispatched and how long they took.
 
-    `device`: a name (`kerncap.core.devices`) or None for KERNCAP_DEVICE or `auto`. `timeout`: seconds after which
-    the program is ended. `output`: a file for the JSON document. `timing=False` counts and does not time.
-    `stdout`, `stderr`: file descriptors for the program (None: this process's). `on_update(snapshot, seconds)` is
-    called every `update_interval` seconds while the program runs.
+    `device`: a name (`kerncap.core.devices`) or None for KERNCAP_DEVICE or `auto`. `timeout`: seconds after
+    which the program is ended. `output`: a file for the JSON document. `timing=False` counts and does not
+    time. `stdout`, `stderr`: file descriptors for the program (None: this process's). `on_update(snapshot,
+    seconds)` is called every `update_interval` seconds while the program runs.
 
-    A program that fails is reported as any other: see `exit_code`. Raises UsageError where it cannot be started,
-    DeviceError where the device cannot be used, Interrupted on ctrl-C (nothing of the program is left).
+    A program that fails is reported as any other: see `exit_code`. Raises UsageError where it cannot be
+    started, DeviceError where the device cannot be used, Interrupted on ctrl-C (nothing of the program is
+    left).
     """
     parsed = command if isinstance(command, Command) else parse_command(command)
     used = device if isinstance(device, Device) else resolve_device(device)
@@ -283,7 +288,8 @@ def profile(
                 extra.append(f"the program was ended after {timeout:g} s (timeout)")
             if left:
                 extra.append(
-                    f"{left} processes that the program started still run: what they do from now on is not counted"
+                    f"{left} processes that the program started still run: what they do from now on "
+                    "is not counted"
                 )
             if not snapshot.total("dispatches"):
                 extra.append("no dispatch was seen. " + no_dispatch_reason(workload.program, watch))
@@ -311,7 +317,9 @@ def profile_session(directory: str | os.PathLike[str]) -> ProfileReport:
     where = Path(directory)
     with Session.open(where), LiveReader(where) as reader:
         snapshot = reader.snapshot()
-    running = sum(1 for process in snapshot.processes if process_start(process.pid) is not None and not process.exited)
+    running = sum(
+        1 for process in snapshot.processes if process_start(process.pid) is not None and not process.exited
+    )
     warnings = [f"{running} processes still run"] if running else []
     if not snapshot.processes:
         warnings.append(f"no program has used a GPU with this session yet ({where})")

@@ -1,4 +1,6 @@
-"""Which GPU runtimes a program has loaded, and why nothing could be loaded into it: for messages when no dispatch was seen."""
+"""Which GPU runtimes a program has loaded, and why nothing could be loaded into it: for messages when no
+dispatch was seen.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Starting the user's program, waiting for it with a limit, and leaving nothing of it behind.
 
-A program is an argument list; there is no shell. It gets a process group (and session) of its own, so that ctrl-C
-reaches kerncap alone, which then ends the program and all that it started.
+A program is an argument list; there is no shell. It gets a process group (and session) of its own, so that
+ctrl-C reaches kerncap alone, which then ends the program and all that it started.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Command:
 
 
 def parse_command(arguments: Sequence[str] = (), text: str | None = None) -> Command:
-    """The command from an argument list, or from one string that is split as a shell would, and not run by one.
+    """The command from an argument list, or from one string that is split as a shell would, and not run by
+    one.
 
     In a string, leading `NAME=VALUE` words set variables. Raises UsageError for both, neither, a string that
     cannot be split, or one that needs a shell.
@@ -118,8 +119,8 @@ class Ended:
 class Workload:
     """A running program.
 
-    Leaving it as a context manager by an error, or while the program runs, ends it and all that it started. What a
-    program that ended by itself has left running on purpose is left alone.
+    Leaving it as a context manager by an error, or while the program runs, ends it and all that it started.
+    What a program that ended by itself has left running on purpose is left alone.
     """
 
     def __init__(
@@ -134,8 +135,8 @@ class Workload:
     ) -> None:
         """Starts it. Raises UsageError where it cannot be started.
 
-        `stdout` and `stderr` are file descriptors (None: this process's own). `session` marks every process that
-        descends from it, wherever it moves: the value of KERNCAP_SESSION in its environment.
+        `stdout` and `stderr` are file descriptors (None: this process's own). `session` marks every process
+        that descends from it, wherever it moves: the value of KERNCAP_SESSION in its environment.
         """
         variables = {**environment, **dict(command.variables)}
         program = find_program(command.arguments[0], variables.get("PATH"), directory)
@@ -198,7 +199,9 @@ class Workload:
         tick: Callable[[], bool | None] | None = None,
         interval: float = 0.05,
     ) -> Ended | None:
-        """Waits for its end. None when `timeout` seconds are over, or `tick` (called every `interval`) returns True."""
+        """Waits for its end. None when `timeout` seconds are over, or `tick` (called every `interval`)
+        returns True.
+        """
         limit = None if timeout is None else time.monotonic() + timeout
         while True:
             ended = self.poll()
@@ -245,7 +248,9 @@ class Workload:
         return bool(alive)
 
     def end(self, grace: float = TERM_GRACE_S) -> Ended | None:
-        """Ends the program and everything it started: SIGTERM, `grace` seconds, SIGKILL. Nothing if all has ended."""
+        """Ends the program and everything it started: SIGTERM, `grace` seconds, SIGKILL. Nothing if all has
+        ended.
+        """
         if self._signal_all(signal.SIGTERM):
             limit = time.monotonic() + grace
             while self.descendants() and time.monotonic() < limit:

@@ -1,0 +1,228 @@
+"""The command line: one document on stdout, diagnostics on stderr, the exit codes of the design, no
+traceback.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Fake = Callable[..., list[str]]
+
+
+def kerncap(*arguments: str, **keywords: object) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "kerncap", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        **keywords,  # type: ignore[call-overload]
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+KERNELS = [
+    {"name": "void big<float>(float*)", "calls": 3, "ns": 3_000_000},
+    {"name": "small", "calls": 30, "ns": 100_000},
+]
+
+
+def test_profile_prints_a_plain_table_after_the_programs_own_output(fake: Fake) -> None:
+    done = kerncap("profile", "--", *fake(kernels=KERNELS, print="hello"))
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == "hello"
+    assert "33 dispatches of 2 kernels, 33 timed" in lines[1]
+    assert "simulated" in lines[1]
+    assert lines[2].split()[:6] == ["#", "id", "%", "calls", "total", "sim"]
+    assert lines[3].split()[2:6] == ["75.00", "3", "9.000", "3000.00"]
+    assert lines[3].endswith("void big<float>(float*)")
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_profile_json_is_the_one_document_and_the_program_prints_to_stderr(
+    fake: Fake, tmp_path: Path
+) -> None:
+    done = kerncap(
+        "profile", "--json", "--top", "1", "-o", "full.json", "--", *fake(kernels=KERNELS, print="hello")
+    )
+    document = json.loads(done.stdout)
+    wanted = ["schema", "device", "command", "exit_code", "wall_s", "dispatches", "timed", "lost", "kernels"]
+    assert [key for key in wanted if key not in document] == []
+    kernel = [
+        "id",
+        "name",
+        "symbol",
+        "kind",
+        "calls",
+        "total_ns",
+        "mean_ns",
+        "min_ns",
+        "max_ns",
+        "percent",
+        "grid",
+        "block",
+    ]
+    assert [key for key in kernel if key not in document["kernels"][0]] == []
+    assert len(document["kernels"]) == 1
+    assert document["kernels_total"] == 2
+    assert "hello" in done.stderr
+    assert len(json.loads((tmp_path / "full.json").read_text())["kernels"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "code", "words"), [({"exit": 3}, 5, "exit status 3"), ({"kill": 6}, 5, "SIGABRT")]
+)
+def test_profile_of_a_failing_program_still_reports(
+    fake: Fake, spec: dict[str, int], code: int, words: str
+) -> None:
+    done = kerncap("profile", "--", *fake(kernels=KERNELS, **spec))
+    assert done.returncode == code
+    assert "33 dispatches" in done.stdout
+    assert words in done.stderr
+
+
+def test_options_of_the_program_need_no_dashes_before_it(fake: Fake) -> None:
+    done = kerncap("profile", sys.executable, "-c", "print('ran')")
+    assert done.returncode == 0
+    assert done.stdout.startswith("ran\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["nonsense"], 2, "no command 'nonsense'"),
+        (["profil"], 2, "Did you mean 'profile'"),
+        (["profile"], 2, "no program to run"),
+        (["profile", "--bad-option", "--", "true"], 2, "bad-option"),
+        (["profile", "--", "no-such-program-here"], 2, "not in PATH"),
+        (["profile", "--device", "sim:gfx9", "--", "true"], 4, "not known"),
+        (["profile", "--device", "rocm:77", "--", "true"], 4, "cannot be used"),
+        (["profile", "--device", "sim:gfx1100", "--", "true"], 4, "cannot be simulated yet"),
+        (["extract", "k"], 2, "no program to run"),
+        (["extract", "k", "--cmd", "a 'b"], 2, "cannot be split"),
+        (["extract", "k", "--cmd", "a && b"], 2, "not run by a shell"),
+        (["extract", "k", "--grid", "a", "--", "true"], 2, "no grid"),
+        (["replay", "nowhere"], 2, "does not exist"),
+        (["validate", "nowhere", "--smoke", "--strict"], 2, "exclude"),
+        (["inspect", "nowhere"], 2, "does not exist"),
+        (["list", "nowhere"], 2, "no directory"),
+    ],
+)
+def test_wrong_requests(fake: Fake, arguments: list[str], code: int, words: str) -> None:
+    done = kerncap(*arguments)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+    if "--" in arguments:
+        arguments.insert(arguments.index("--"), "--json")
+    else:
+        arguments.append("--json")
+    done = kerncap(*arguments)
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["exit_code"]) == (code, code)
+    assert words in document["error"]
+
+
+def test_damaged_and_missing_captures(fake: Fake, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for command in ("replay", "validate", "inspect"):
+        done = kerncap(command, "empty")
+        assert (done.returncode, done.stdout) == (6, "")
+        assert "no capture here" in done.stderr
+
+
+def test_extract_of_a_kernel_that_is_never_launched(fake: Fake, tmp_path: Path) -> None:
+    done = kerncap("extract", "smell", "--json", "--", *fake(kernels=KERNELS))
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["exit_code"]) == (5, 5)
+    assert document["launched"][0]["name"] == "small"
+    assert not (tmp_path / "isolated").exists()
+
+
+def test_ambiguous_kernel_exits_2_and_lists_candidates(fake: Fake) -> None:
+    done = kerncap("extract", "l", "--json", "--", *fake(kernels=[{"name": "alpha"}, {"name": "blue"}]))
+    document = json.loads(done.stdout)
+    assert done.returncode == 2
+    assert {k["name"] for k in document["candidates"]} == {"alpha", "blue"}
+
+
+def test_broken_pipe_is_silent(fake: Fake) -> None:
+    kernels = [{"name": "k" * 500 + str(i)} for i in range(100)]
+    command = [sys.executable, "-m", "kerncap", "profile", "--top", "100", "--", *fake(kernels=kernels)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    errors = process.stderr.read()
+    process.wait(timeout=60)
+    assert "Traceback" not in errors
+    assert "BrokenPipe" not in errors
+
+
+def test_names_cannot_drive_the_terminal(fake: Fake) -> None:
+    done = kerncap("profile", "--", *fake(kernels=[{"name": "evil\x1b[2Jname\r\nx"}]))
+    assert "\x1b" not in done.stdout
+    assert "evil?[2Jname??x" in done.stdout
+
+
+def test_kernel_name_of_kilobytes(fake: Fake) -> None:
+    name = "void k<" + ", ".join(["std::tuple<int, float>"] * 500) + ">(int)"
+    done = kerncap("profile", "--json", "--", *fake(kernels=[{"name": name}]))
+    assert json.loads(done.stdout)["kernels"][0]["name"] == name
+
+
+def test_env_prints_what_a_shell_can_read(fake: Fake, tmp_path: Path, fake_natives: Path) -> None:
+    done = kerncap("env", "--session", "s")
+    assert done.returncode == 0
+    shell = subprocess.run(
+        ["sh", "-c", done.stdout + 'echo "$KERNCAP_SIM $KERNCAP_SESSION $LD_PRELOAD"'],
+        capture_output=True,
+        text=True,
+    )
+    assert shell.stdout.split() == ["gfx942", str(tmp_path / "s"), str(fake_natives / "libkerncap_hsa.so")]
+    document = json.loads(kerncap("env", "--json", "--device", "sim:gfx942x2").stdout)
+    assert document["variables"]["KERNCAP_SIM"] == "gfx942x2"
+
+
+def test_programs_started_some_other_way_are_reported_by_their_session(fake: Fake, tmp_path: Path) -> None:
+    kerncap("env", "--session", "s")
+    for _ in range(2):
+        subprocess.run(
+            fake(kernels=KERNELS), check=True, env={**os.environ, "KERNCAP_SESSION": str(tmp_path / "s")}
+        )
+    document = json.loads(kerncap("profile", "--session", "s", "--json").stdout)
+    assert document["dispatches"] == 66
+    assert len(document["processes"]) == 2
+
+
+def test_doctor_names_what_is_missing(fake: Fake) -> None:
+    done = kerncap("doctor", "--json")
+    document = json.loads(done.stdout)
+    assert done.returncode == 4
+    missing = [check for check in document["checks"] if check["state"] == "problem"]
+    assert any("kerncap-replay" in check["detail"] and check["fix"] for check in missing)
+
+
+def test_help_and_version() -> None:
+    assert kerncap().stdout.startswith("Usage: kerncap")
+    for command in (
+        "profile",
+        "extract",
+        "replay",
+        "validate",
+        "watch",
+        "inspect",
+        "list",
+        "doctor",
+        "env",
+        "demo",
+    ):
+        assert kerncap(command, "--help").returncode == 0
+    assert kerncap("--version").stdout.startswith("kerncap, version ")

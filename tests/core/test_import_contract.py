@@ -1,0 +1,68 @@
+"""core/ stands alone: no front end, and no library for drawing one, is imported by it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+APP = Path(__file__).resolve().parents[2] / "app"
+FORBIDDEN = ("textual", "rich", "click", "kerncap.cli", "kerncap.tui")
+MODULES = sorted(
+    str(path.relative_to(APP).with_suffix("")).replace("/", ".")
+    for folder in ("core", "source")
+    for path in (APP / "kerncap" / folder).rglob("*.py")
+)
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file imports, at any depth of nesting."""
+    found: set[str] = set()
+    package = list(path.relative_to(APP).parent.parts)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {module} | {f"{module}.{name.name}" for name in node.names}
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_import_statement_of_a_front_end(module: str) -> None:
+    path = APP / (module.replace(".", "/") + ".py")
+    bad = {name for name in imports(path) if any(name == f or name.startswith(f + ".") for f in FORBIDDEN)}
+    assert not bad
+
+
+def test_nothing_of_a_front_end_is_loaded_with_all_of_core() -> None:
+    program = "import importlib, sys\n"
+    program += "".join(f"importlib.import_module({name.removesuffix('.__init__')!r})\n" for name in MODULES)
+    program += (
+        f"print([n for n in sys.modules if any(n == f or n.startswith(f + '.') for f in {FORBIDDEN!r})])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PYTHONPATH": str(APP)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
+
+
+def test_importing_kerncap_loads_no_numpy() -> None:
+    program = "import kerncap, sys; print('numpy' in sys.modules, kerncap.profile.__module__)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PYTHONPATH": str(APP)},
+    )
+    assert done.stdout.split() == ["False", "kerncap.core.profile"], done.stderr

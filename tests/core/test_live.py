@@ -1,0 +1,103 @@
+"""The statistics reader against a file that grows, and one that is damaged."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+import numpy as np
+
+from kerncap.core import layout
+from kerncap.core.live import LiveReader
+
+
+class Writer:
+    """A process's statistics file."""
+
+    def __init__(self, path: Path, names_bytes: int = 4096) -> None:
+        self.path = path
+        self.size = layout.NAMES_OFFSET + names_bytes
+        self.fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        self.used = 0
+        self.map()
+        self.header["magic"] = layout.LIVE_MAGIC
+        self.header["version"] = layout.VERSION
+        self.header["row_bytes"] = layout.ROW_BYTES
+
+    def map(self) -> None:
+        os.ftruncate(self.fd, self.size)
+        self.memory = mmap.mmap(self.fd, self.size)
+        self.header = np.frombuffer(self.memory, layout.LIVE_HEADER, 1)
+        self.rows = np.frombuffer(self.memory, layout.ROW, layout.MAX_ROWS, layout.ROWS_OFFSET)
+
+    def add(self, name: str, calls: int = 1, ns: int = 10) -> int:
+        data = name.encode()
+        if layout.NAMES_OFFSET + self.used + len(data) > self.size:
+            self.size += max(len(data), 1 << 16)
+            self.map()
+        index = int(self.header["row_count"][0]) + 1
+        begin = layout.NAMES_OFFSET + self.used
+        self.memory[begin : begin + len(data)] = data
+        row = self.rows[index : index + 1]
+        row["id"] = index
+        row["name_offset"] = row["demangled_offset"] = self.used
+        row["name_length"] = row["demangled_length"] = len(data)
+        row["calls"], row["timed"], row["total_ns"] = calls, calls, calls * ns
+        row["min_ns"], row["max_ns"] = ns, ns
+        self.used += len(data)
+        self.header["row_count"] = index
+        return index
+
+
+def test_rows_and_names_that_come_later_are_seen(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "1-1.live")
+    writer.add("first")
+    with LiveReader(tmp_path) as reader:
+        assert [k.name for k in reader.snapshot().kernels] == ["first"]
+        writer.add("n" * 100_000, calls=2)
+        assert {len(k.name): k.calls for k in reader.snapshot().kernels} == {5: 1, 100_000: 2}
+        second = Writer(tmp_path / "2-1.live")
+        second.add("first", calls=4)
+        snapshot = reader.snapshot()
+        assert len(snapshot.processes) == 2
+        assert {k.calls for k in snapshot.kernels} == {5, 2}
+
+
+def test_counters_never_step_back(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "1-1.live")
+    index = writer.add("k", calls=10, ns=5)
+    with LiveReader(tmp_path) as reader:
+        assert reader.snapshot().kernels[0].calls == 10
+        writer.rows["calls"][index] = 7  # as a copy that met older values would see it
+        writer.rows["total_ns"][index] = 1
+        kernel = reader.snapshot().kernels[0]
+        assert (kernel.calls, kernel.total_ns) == (10, 50)
+
+
+def test_every_row_of_the_table(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "1-1.live")
+    for index in range(layout.MAX_ROWS - 1):
+        writer.rows["calls"][index + 1] = 1
+        writer.rows["id"][index + 1] = index + 1
+    writer.rows["calls"][0] = 9
+    writer.header["row_count"] = layout.MAX_ROWS - 1
+    with LiveReader(tmp_path) as reader:
+        kernels = reader.snapshot().processes[0].kernels
+    assert len(kernels) == layout.MAX_ROWS
+    assert sum(k.calls for k in kernels) == layout.MAX_ROWS - 1 + 9
+    assert kernels[0].name == "(kernels beyond the table)"
+
+
+def test_damaged_and_foreign_files_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "1-1.live").write_bytes(b"")
+    (tmp_path / "2-1.live").write_bytes(b"x" * 8192)
+    newer = Writer(tmp_path / "3-1.live")
+    newer.header["version"] = layout.VERSION + 1
+    cut = Writer(tmp_path / "4-1.live")
+    cut.add("k")
+    cut.rows["name_offset"][1] = 1 << 40
+    (tmp_path / "5-1.live").symlink_to("/etc/passwd")
+    with LiveReader(tmp_path) as reader:
+        processes = reader.snapshot().processes
+    assert [k.name for p in processes for k in p.kernels] == ["(kernel 0000000000000001)"]
