@@ -119,9 +119,7 @@ def finish(
     manifest.write(where, document)
 
     _notify(on_progress, "source")
-    source = _write_reproducer(
-        partial, capture, document, device, command, source_dir, defines, language, on_progress
-    )
+    source = _write_reproducer(partial, capture, source_dir, defines, language, on_progress)
     _notify(on_progress, "replaying")
     baseline = _baseline(partial)
 
@@ -161,44 +159,23 @@ def finish(
     )
 
 
-# What a reproducer says of its capture is decided here, and how it is laid out, in kerncap.core.reproducer.
 def _write_reproducer(
     partial: Path,
     capture: Capture,
-    document: Mapping[str, Any],
-    device: Device,
-    command: Command | None,
     source_dir: str | os.PathLike[str] | None,
     defines: Sequence[str],
     language: str,
     on_progress: OnProgress | None,
 ) -> ReproducerInfo:
-    from kerncap.core.reproducer import CaptureFacts, write_reproducer
+    # Settled: write_reproducer(capture, out, source_dir=, defines=, language=, progress=).
+    from kerncap.core.reproducer import write_reproducer
 
-    dispatch, memory = capture.dispatch, document["memory"]
-    grid, block = ("x".join(map(str, value)) for value in (dispatch.grid, dispatch.workgroup))
-    facts = CaptureFacts(
-        symbol=dispatch.symbol,
-        kernel=dispatch.demangled or dispatch.symbol,
-        code_object=capture.code_path(),
-        command=command.arguments if command else (capture.process.executable,),
-        device=device.name,
-        simulated=capture.device.simulated,
-        facts=(
-            ("Dispatch", f"{dispatch.nth_of_kernel} of this kernel in its process"),
-            ("Grid", f"{grid} work-items in workgroups of {block}"),
-            ("Memory", f"{memory['regions']} regions, {memory['bytes']} bytes ({memory['mode']})"),
-            ("Changed by the kernel", f"{memory['changed_bytes']} bytes"),
-        ),
-    )
     return write_reproducer(
+        capture.path,
         partial,
-        facts,
-        source_dirs=(Path(source_dir),) if source_dir is not None else (),
-        defines=tuple(defines),
-        language=None if language == "auto" else language,
-        working_directory=Path(capture.process.directory) if capture.process.directory else None,
-        executable=Path(capture.process.executable) if capture.process.executable else None,
+        source_dir=Path(source_dir) if source_dir is not None else None,
+        defines=defines,
+        language=language,
         progress=lambda text: _notify(on_progress, text),
     )
 
