@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
-from kerncap.cli.output import device_option, emit_json, json_option, note, say
+from kerncap.cli.output import device_option, emit_json, json_option, say
+
+SCHEMA = "kerncap-demo/1"
 
 
 @click.command()
@@ -28,13 +30,19 @@ def command(headless: bool, build_dir: str | None, device: str | None, as_json: 
     if build_dir is not None:
         if headless:
             raise click.UsageError("--headless and --build exclude each other")
-        built = demo.build(Path(build_dir))
+        built = demo.build(Path(build_dir), device=device)
         if as_json:
-            emit_json({"schema": "kerncap-demo/1", "directory": build_dir, "command": list(built.command)})
+            emit_json(
+                {
+                    "schema": SCHEMA,
+                    "directory": build_dir,
+                    "command": built.command,
+                    "source_dir": str(built.source_dir),
+                    "environment": built.env,
+                }
+            )
         else:
             say(shlex.join(built.command))
+            say(f"source: {built.source_dir}")
         return 0
-    result = demo.run_headless(device=device, say=note if as_json else say)
-    if as_json:
-        emit_json(result.to_json())
-    return result.exit_code
+    return demo.run_headless(device=device, json=as_json)
