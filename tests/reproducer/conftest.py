@@ -8,7 +8,7 @@ import pytest
 TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / "source"), str(TESTS / "replay")]
 
-from hip_tree import DEVICE_H, Tree
+from hip_tree import DEVICE_H, Tree  # noqa: E402
 
 
 @pytest.fixture

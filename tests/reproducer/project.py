@@ -9,7 +9,8 @@ from pathlib import Path
 
 import make_capture
 import numpy as np
-from hip_tree import Tree, clang, FLAGS
+from hip_tree import FLAGS, Tree, clang
+
 from kerncap.core import manifest, records
 from kerncap.core.codeobject import read_code_object
 from kerncap.core.reproducer import ReproducerInfo, write_reproducer
@@ -27,7 +28,9 @@ static __device__ float twice(float x) { return x * FACTOR; }
 
 
 def program(tree: Tree) -> Path:
-    """src/k.hip with a header in another directory, compiled by a command with relative paths. Returns the code object."""
+    """src/k.hip with a header in another directory, compiled by a command with relative paths. Returns the
+    code object.
+    """
     tree.write({"src/k.hip": KERNEL, "include/scale.h": HEADER})
     flags = [*FLAGS, "-I../include", "-I", "../src", "-DFACTOR=2.0f", "-c", "../src/k.hip", "-o", "k.o"]
     tree.database([("../src/k.hip", [*clang(), *flags])])
@@ -49,7 +52,9 @@ def reproducer(
         demangled=demangled,
     )
     make_capture.write(out / "capture", spec)
-    document = manifest.build(records.read(out / "capture"), command=["./app", "--size", "6 4"], device_name="sim:gfx942")
+    document = manifest.build(
+        records.read(out / "capture"), command=["./app", "--size", "6 4"], device_name="sim:gfx942"
+    )
     manifest.write(out / "capture", document)
     return write_reproducer(out / "capture", out, source_dir=source_dir, **more)  # type: ignore[arg-type]
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from hip_tree import FLAGS, Tree, clang
+from project import make, program, reproducer
+
 from kerncap.core.codeobject import read_code_object
 from kerncap.core.errors import DamagedCaptureError, UsageError
 from kerncap.core.recompile import recompile
 from kerncap.core.reproducer import machine_code
 from kerncap.core.toolchain import CompileError
-from project import make, program, reproducer
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -108,7 +109,9 @@ def test_kernel_renamed_or_with_other_arguments_is_refused(out: Path) -> None:
 
 
 def test_other_arguments_under_the_same_symbol_are_refused(tree: Tree, tmp_path: Path) -> None:
-    tree.write({"src/k.hip": '#include "device.h"\nextern "C" __global__ void k(float* p) { p[lane()] = 1; }\n'})
+    tree.write(
+        {"src/k.hip": '#include "device.h"\nextern "C" __global__ void k(float* p) { p[lane()] = 1; }\n'}
+    )
     tree.database([("../src/k.hip", [*clang(), *FLAGS, "-c", "../src/k.hip"])])
     reproducer(tmp_path / "r", tree.captured("src/k.hip"), tree.root)
     edit(tmp_path / "r/kernel_variant.cpp", "float* p", "float* p, int n")
@@ -121,7 +124,8 @@ def test_other_arguments_under_the_same_symbol_are_refused(tree: Tree, tmp_path:
 def test_kernel_with_internal_linkage_keeps_its_symbol(
     tree: Tree, tmp_path: Path, flags: list[str], mark: str, moved: bool
 ) -> None:
-    source = '#include "device.h"\nnamespace { __global__ void k(float* p) { p[lane()] = 1; } }\nvoid* use = (void*)k;\n'
+    source = '#include "device.h"\nnamespace { __global__ void k(float* p) { p[lane()] = 1; } }\n'
+    source += "void* use = (void*)k;\n"
     tree.write({"src/k.hip": source})
     tree.database([("../src/k.hip", [*clang(), *FLAGS, *flags[:1], "-c", "../src/k.hip"])])
     hsaco = tree.captured("src/k.hip", flags)
@@ -139,7 +143,12 @@ def test_kernel_with_internal_linkage_keeps_its_symbol(
 
 def test_make_from_anywhere_with_a_hostile_name(tree: Tree, tmp_path: Path) -> None:  # C7
     hsaco = program(tree)
-    name = "void k<(type)39, $(shell touch " + str(tmp_path / "touched") + ") `id` '\"; > {{ 7*7 }} ```>" + "x" * 5000
+    name = (
+        "void k<(type)39, $(shell touch "
+        + str(tmp_path / "touched")
+        + ") `id` '\"; > {{ 7*7 }} ```>"
+        + "x" * 5000
+    )
     out = tmp_path / "iso lated" / "we$ird, 'name' #1"
     reproducer(out, hsaco, tree.root, demangled=name)
     done = make(out, "recompile")
@@ -205,7 +214,12 @@ def test_no_compiler_says_what_to_install(out: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_linked_directories_reach_the_copies(tree: Tree, tmp_path: Path) -> None:
-    tree.write({"real/scale.h": "#pragma once\n#include \"device.h\"\nstatic __device__ float twice(float x) { return x * 2; }\n"})
+    tree.write(
+        {
+            "real/scale.h": '#pragma once\n#include "device.h"\n'
+            "static __device__ float twice(float x) { return x * 2; }\n"
+        }
+    )
     (tree.root / "include").symlink_to("real")
     from project import KERNEL
 
@@ -224,7 +238,13 @@ def test_the_unchanged_build_that_differs_is_told(tree: Tree, tmp_path: Path) ->
     rows[0]["arguments"] = [a if a != "-O3" else "-O1" for a in rows[0]["arguments"]]
     edit_database = tree.root / "build/compile_commands.json"
     edit_database.write_text(json.dumps(rows))
-    tree.write({"include/scale.h": (tree.root / "include/scale.h").read_text().replace("x * FACTOR", "x * FACTOR + 1")})
+    tree.write(
+        {
+            "include/scale.h": (tree.root / "include/scale.h")
+            .read_text()
+            .replace("x * FACTOR", "x * FACTOR + 1")
+        }
+    )
     info = reproducer(tmp_path / "r", hsaco, tree.root)
     assert info.rebuilt == "differs"
     assert any("not the captured one byte for byte" in n for n in info.notes)
@@ -250,5 +270,7 @@ def test_module_runs_as_a_command(out: Path) -> None:
     done = subprocess.run([*words, "."], cwd=out, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert done.stdout.startswith("optimized.hsaco: ")
-    done = subprocess.run([*words, "--help"], cwd=out, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [*words, "--help"], cwd=out, env=environment, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 2

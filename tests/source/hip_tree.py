@@ -60,7 +60,9 @@ class Tree:
         made, linked = folder / f"{name}.o", folder / name
         words = [*clang(), *FLAGS, "-S", "-Xclang", "-emit-obj", *flags, unit, "-o", str(made)]
         subprocess.run(words, cwd=self.root, check=True, timeout=60)
-        subprocess.run([clang()[0], "ld.lld", "-shared", str(made), "-o", str(linked)], check=True, timeout=60)
+        subprocess.run(
+            [clang()[0], "ld.lld", "-shared", str(made), "-o", str(linked)], check=True, timeout=60
+        )
         return linked
 
     def find(self, hsaco: Path, symbol: str | None = None, **more: object) -> SourceFinding:

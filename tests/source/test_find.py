@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hip_tree import FLAGS, Tree, clang
+
 from kerncap.core.compile_command import device_arguments
 from kerncap.core.device_compile import DeviceCompile
 from kerncap.source.hip import find as find_module
@@ -34,8 +35,13 @@ def test_launch_bounds_template_and_attributes(tree: Tree) -> None:  # S1
     finding = tree.find(tree.captured("src/k.hip"))
     assert finding.reason is None
     assert finding.language == "hip"
-    assert finding.command and finding.command.file == tree.root / "src/k.hip"
-    assert finding.definition and (finding.definition.file, finding.definition.line) == (tree.root / "src/scale.h", 3)
+    assert finding.command
+    assert finding.command.file == tree.root / "src/k.hip"
+    assert finding.definition
+    assert (finding.definition.file, finding.definition.line) == (
+        tree.root / "src/scale.h",
+        3,
+    )
     assert [p.name for p in finding.dependencies] == ["k.hip", "scale.h", "device.h"]
 
 
@@ -43,11 +49,14 @@ def test_header_in_several_units_gives_the_one_that_instantiates(tree: Tree) -> 
     files = {"src/scale.h": SCALE}
     rows = []
     for i, kind in enumerate(["float", "int", "double", "short"]):
-        files[f"src/u{i}.hip"] = f'#include "scale.h"\ntemplate __global__ void scale<{kind}, {i}>({kind}*);\n'
+        files[f"src/u{i}.hip"] = (
+            f'#include "scale.h"\ntemplate __global__ void scale<{kind}, {i}>({kind}*);\n'
+        )
         rows.append((f"../src/u{i}.hip", command(tree, f"../src/u{i}.hip")))
     tree.write(files).database(rows)
     finding = tree.find(tree.captured("src/u2.hip"))
-    assert finding.command and finding.command.file.name == "u2.hip"
+    assert finding.command
+    assert finding.command.file.name == "u2.hip"
 
 
 def test_same_unit_built_twice_with_other_defines(tree: Tree) -> None:  # S2
@@ -55,23 +64,31 @@ def test_same_unit_built_twice_with_other_defines(tree: Tree) -> None:  # S2
     rows = [("../src/k.hip", command(tree, "../src/k.hip", f"-DWIDTH={w}")) for w in (1, 2, 3)]
     tree.database(rows)
     finding = tree.find(tree.captured("src/k.hip", ["-DWIDTH=2"]))
-    assert finding.command and "-DWIDTH=2" in finding.command.arguments
+    assert finding.command
+    assert "-DWIDTH=2" in finding.command.arguments
 
 
-def test_object_file_of_the_build_decides_without_compiling(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:  # S2
+def test_object_file_of_the_build_decides_without_compiling(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:  # S2
     tree.write({"src/scale.h": SCALE})
     rows = []
     for i in range(3):
-        tree.write({f"src/u{i}.hip": f'#include "scale.h"\ntemplate __global__ void scale<float, {i}>(float*);\n'})
+        tree.write(
+            {f"src/u{i}.hip": f'#include "scale.h"\ntemplate __global__ void scale<float, {i}>(float*);\n'}
+        )
         rows.append((f"../src/u{i}.hip", command(tree, f"../src/u{i}.hip")))
     tree.database(rows)
     for i in range(3):
         shutil.copy(tree.captured(f"src/u{i}.hip", name=f"u{i}.hsaco"), tree.root / f"build/u{i}.o")
     tried: list[str] = []
     probe = find_module.cached_probe
-    monkeypatch.setattr(find_module, "cached_probe", lambda c: (tried.append(c.command.file.name), probe(c))[1])
+    monkeypatch.setattr(
+        find_module, "cached_probe", lambda c: (tried.append(c.command.file.name), probe(c))[1]
+    )
     finding = tree.find(tree.captured("src/u1.hip"))
-    assert finding.command and finding.command.file.name == "u1.hip"
+    assert finding.command
+    assert finding.command.file.name == "u1.hip"
     assert tried == ["u1.hip"]
 
 
@@ -79,29 +96,38 @@ def test_debug_information_names_the_unit(tree: Tree, monkeypatch: pytest.Monkey
     tree.write({"src/scale.h": SCALE})
     rows = []
     for i in range(3):
-        tree.write({f"src/u{i}.hip": f'#include "scale.h"\ntemplate __global__ void scale<float, {i}>(float*);\n'})
+        tree.write(
+            {f"src/u{i}.hip": f'#include "scale.h"\ntemplate __global__ void scale<float, {i}>(float*);\n'}
+        )
         rows.append((f"../src/u{i}.hip", command(tree, f"../src/u{i}.hip")))
     tree.database(rows)
     tried: list[str] = []
     probe = find_module.cached_probe
-    monkeypatch.setattr(find_module, "cached_probe", lambda c: (tried.append(c.command.file.name), probe(c))[1])
+    monkeypatch.setattr(
+        find_module, "cached_probe", lambda c: (tried.append(c.command.file.name), probe(c))[1]
+    )
     finding = tree.find(tree.captured("src/u2.hip", ["-g"]))
-    assert finding.command and finding.command.file.name == "u2.hip"
+    assert finding.command
+    assert finding.command.file.name == "u2.hip"
     assert tried == ["u2.hip"]
-    assert finding.definition and (finding.definition.file.name, finding.definition.line) == ("scale.h", 3)
+    assert finding.definition
+    assert (finding.definition.file.name, finding.definition.line) == ("scale.h", 3)
 
 
 def test_macro_that_pastes_the_name(tree: Tree) -> None:  # S1
     tree.write(
         {
-            "src/k.hip": '#include "device.h"\n#define MAKE(T) __global__ void fill_##T(T* p) { p[lane()] = 1; }\n\nMAKE(float)\n',
+            "src/k.hip": '#include "device.h"\n#define MAKE(T) __global__ void fill_##T(T* p) { p[lane()] = 1; }\n'
+            "\nMAKE(float)\n",
             "src/other.hip": '#include "device.h"\n__global__ void other(float* p) { p[lane()] = 2; }\n',
         }
     )
     tree.database([(f"../src/{n}.hip", command(tree, f"../src/{n}.hip")) for n in ("other", "k")])
     finding = tree.find(tree.captured("src/k.hip"))
-    assert finding.command and finding.command.file.name == "k.hip"
-    assert finding.definition and finding.definition.line == 4
+    assert finding.command
+    assert finding.command.file.name == "k.hip"
+    assert finding.definition
+    assert finding.definition.line == 4
 
 
 def test_without_compile_commands_includes_are_found(tree: Tree) -> None:  # S3
@@ -114,7 +140,8 @@ def test_without_compile_commands_includes_are_found(tree: Tree) -> None:  # S3
     )
     hsaco = tree.captured("src/k.hip", ["-Iinclude/deep", "-Iinclude", "-Isrc"])
     finding = tree.find(hsaco)
-    assert finding.command and finding.command.file.name == "k.hip"
+    assert finding.command
+    assert finding.command.file.name == "k.hip"
     assert any("No compile command" in n for n in finding.notes)
     assert {p.name for p in finding.dependencies} == {"k.hip", "scale.h", "device2.h", "device.h"}
 
@@ -128,7 +155,17 @@ def test_relative_paths_spaces_response_file_and_launchers(tree: Tree) -> None: 
             "build/more.rsp": "-DMORE='c d'",
         }
     )
-    flags = ["ccache", "compiler_check=content", *clang(), *FLAGS, "@flags.rsp", "-c", "../src/k.hip", "-o", "k.o"]
+    flags = [
+        "ccache",
+        "compiler_check=content",
+        *clang(),
+        *FLAGS,
+        "@flags.rsp",
+        "-c",
+        "../src/k.hip",
+        "-o",
+        "k.o",
+    ]
     tree.database([("../src/k.hip", flags)])
     finding = tree.find(tree.captured("src/k.hip", ["-Imy headers", "-Isrc", "-DWIDTH=7"]))
     assert finding.command, finding.reason
@@ -138,24 +175,31 @@ def test_relative_paths_spaces_response_file_and_launchers(tree: Tree) -> None: 
 
 def test_command_as_one_string(tree: Tree) -> None:  # S3
     tree.write({"src/k.hip": SCALE + "template __global__ void scale<float, WIDTH>(float*);\n"})
-    line = " ".join([f"'{w}'" if " " in w else w for w in command(tree, "../src/k.hip")]) + ' -DWIDTH=4 -DQ=\\"x\\"'
+    line = (
+        " ".join([f"'{w}'" if " " in w else w for w in command(tree, "../src/k.hip")])
+        + ' -DWIDTH=4 -DQ=\\"x\\"'
+    )
     row = {"directory": str(tree.root / "build"), "file": "../src/k.hip", "command": line, "output": "k.o"}
     (tree.root / "build").mkdir()
     (tree.root / "build/compile_commands.json").write_text(json.dumps([row]))
     finding = tree.find(tree.captured("src/k.hip", ["-DWIDTH=4"]))
-    assert finding.command and '-DQ="x"' in finding.command.arguments
+    assert finding.command
+    assert '-DQ="x"' in finding.command.arguments
 
 
 def test_wrapper_script_is_run_and_gone_one_is_passed_by(tree: Tree) -> None:  # S3
     tree.write({"src/k.hip": SCALE + "template __global__ void scale<float, WIDTH>(float*);\n"})
     wrapper = tree.root / "build/my wrapper"
-    tree.write({"build/my wrapper": f'#!/bin/sh\nexec "{clang()[0]}" clang -DWIDTH=5 -nogpuinc -nogpulib "$@"\n'})
+    tree.write(
+        {"build/my wrapper": f'#!/bin/sh\nexec "{clang()[0]}" clang -DWIDTH=5 -nogpuinc -nogpulib "$@"\n'}
+    )
     wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
     words = ["./my wrapper", "-x", "hip", "--offload-arch=gfx942", "-O3", "-c", "../src/k.hip", "-o", "k.o"]
     tree.database([("../src/k.hip", words)])
     hsaco = tree.captured("src/k.hip", ["-DWIDTH=5"])
     finding = tree.find(hsaco)
-    assert finding.command and finding.command.arguments[0] == "./my wrapper"
+    assert finding.command
+    assert finding.command.arguments[0] == "./my wrapper"
     wrapper.unlink()
     finding = tree.find(hsaco, defines=("WIDTH=5",))
     assert finding.command, finding.reason
@@ -168,7 +212,8 @@ def test_defines_of_the_user_are_added(tree: Tree) -> None:
     hsaco = tree.captured("src/k.hip", ["-DWIDTH=9"])
     without = tree.find(hsaco)
     assert without.command is None
-    assert without.reason and "WIDTH" in without.reason
+    assert without.reason
+    assert "WIDTH" in without.reason
     assert tree.find(hsaco, defines=("WIDTH=9",)).command
 
 
@@ -184,7 +229,19 @@ def test_defines_of_the_user_are_added(tree: Tree) -> None:
 )
 def test_any_arch_is_mapped_to_the_captured_one(tree: Tree, asked: list[str]) -> None:  # S4
     tree.write({"src/k.hip": SCALE + "template __global__ void scale<float, 2>(float*);\n"})
-    words = [*clang(), "-x", "hip", *asked, "-nogpuinc", "-nogpulib", "-O3", "-c", "../src/k.hip", "-o", "k.o"]
+    words = [
+        *clang(),
+        "-x",
+        "hip",
+        *asked,
+        "-nogpuinc",
+        "-nogpulib",
+        "-O3",
+        "-c",
+        "../src/k.hip",
+        "-o",
+        "k.o",
+    ]
     tree.database([("../src/k.hip", words)])
     finding = tree.find(tree.captured("src/k.hip"))
     assert finding.command, finding.reason
@@ -201,7 +258,8 @@ def test_python_and_captures_are_not_source(tree: Tree) -> None:  # S5
         {
             "ops.py": "def scale(p):\n    '''__global__ void scale(float* p) {}'''\n",
             "scale.txt": "__global__ void scale(float* p) {}",
-            "isolated/scale/kernel_variant.cpp": SCALE + "template __global__ void scale<float, 2>(float*);\n",
+            "isolated/scale/kernel_variant.cpp": SCALE
+            + "template __global__ void scale<float, 2>(float*);\n",
             "isolated/scale/vfs.yaml": "{}",
             "isolated/scale/capture/manifest.json": "{}",
         }
@@ -213,7 +271,8 @@ def test_python_and_captures_are_not_source(tree: Tree) -> None:  # S5
     finding = tree.find(other.captured("src/k.hip"))
     assert finding.command is None
     assert finding.language == "unknown"
-    assert finding.reason and "No kernel scale" in finding.reason
+    assert finding.reason
+    assert "No kernel scale" in finding.reason
 
 
 def test_changed_source_says_so(tree: Tree) -> None:  # S6
@@ -223,19 +282,32 @@ def test_changed_source_says_so(tree: Tree) -> None:  # S6
     tree.write({"src/k.hip": SCALE + "template __global__ void scale<double, 2>(double*);\n"})
     finding = tree.find(hsaco)
     assert finding.command is None
-    assert finding.reason and "another version" in finding.reason
+    assert finding.reason
+    assert "another version" in finding.reason
 
 
 def test_damaged_database_is_a_note(tree: Tree) -> None:
-    tree.write({"src/k.hip": SCALE + "template __global__ void scale<float, 2>(float*);\n", "build/compile_commands.json": "[{"})
+    tree.write(
+        {
+            "src/k.hip": SCALE + "template __global__ void scale<float, 2>(float*);\n",
+            "build/compile_commands.json": "[{",
+        }
+    )
     finding = tree.find(tree.captured("src/k.hip"))
     assert finding.command
     assert any("compile_commands.json cannot be read" in n for n in finding.notes)
 
 
 def test_probe_is_kept_until_a_header_changes(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    tree.write({"src/scale.h": SCALE, "src/k.hip": '#include "scale.h"\ntemplate __global__ void scale<float, W>(float*);\n'})
-    tree.write({"src/w.h": "#define W 2\n", "src/k.hip": '#include "w.h"\n' + (tree.root / "src/k.hip").read_text()})
+    tree.write(
+        {
+            "src/scale.h": SCALE,
+            "src/k.hip": '#include "scale.h"\ntemplate __global__ void scale<float, W>(float*);\n',
+        }
+    )
+    tree.write(
+        {"src/w.h": "#define W 2\n", "src/k.hip": '#include "w.h"\n' + (tree.root / "src/k.hip").read_text()}
+    )
     tree.database([("../src/k.hip", command(tree, "../src/k.hip"))])
     hsaco = tree.captured("src/k.hip")
     calls: list[str] = []

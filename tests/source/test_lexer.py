@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from kerncap.source.hip.lexer import scan, symbol_words
 
 
@@ -24,12 +25,12 @@ def kernels(text: str) -> list[tuple[str, int, bool]]:
         "__attribute__((global)) void k() {}",
         "__global__ typename std::enable_if<(A < B), void>::type k(int x) {}",
         "template <> __global__ void ns::outer<int>::k<float>(float*) {}",
-        "#define KERNEL extern \"C\" __global__ void\nKERNEL k(float x) {}",
+        '#define KERNEL extern "C" __global__ void\nKERNEL k(float x) {}',
         "#define BOUNDS(n) __launch_bounds__(n)\n__global__ void BOUNDS(64) k(int) {}",
         "#define MAKE(T) \\\n __global__ void k_##T(T* p) { p[0] = 1; }\nMAKE(int)",
         "#define MAKE(NAME) __global__ void NAME() {}\nMAKE(k)",
         "int n = 1'000'000; char q = '\"'; __global__ void k() {}",
-        "const char* s = \"/* \\\" \"; __global__ void k() {}",
+        'const char* s = "/* \\" "; __global__ void k() {}',
     ],
 )
 def test_a_definition_is_found(text: str) -> None:
@@ -60,7 +61,10 @@ def test_a_declaration_is_told_from_a_definition() -> None:
 
 
 def test_includes_are_kept_as_written() -> None:
-    assert scan('#include "a b/c.h"\n#  include <x/y.cuh>\n//#include "no.h"\n').includes == ("a b/c.h", "x/y.cuh")
+    assert scan('#include "a b/c.h"\n#  include <x/y.cuh>\n//#include "no.h"\n').includes == (
+        "a b/c.h",
+        "x/y.cuh",
+    )
 
 
 def test_names_in_a_mangled_symbol() -> None:

@@ -1,9 +1,10 @@
-"""Containers of code objects: clang offload bundles, compressed bundles, and the fat binaries inside ELF files.
+"""Containers of code objects: clang offload bundles, compressed bundles, and the fat binaries inside ELF
+files.
 
 Formats, from LLVM's documentation (ClangOffloadBundler, "Bundled Binary File Layout" and "Compressed Offload
-Bundles"): a bundle is a table of (offset, size, target id) and the entries' bytes; a compressed one ("CCOB") is a
-header and a zlib or zstd stream that holds a bundle. HIP puts one bundle a translation unit into `.hip_fatbin`, one
-after the other. Nothing is decompressed or read before it is asked for.
+Bundles"): a bundle is a table of (offset, size, target id) and the entries' bytes; a compressed one ("CCOB")
+is a header and a zlib or zstd stream that holds a bundle. HIP puts one bundle a translation unit into
+`.hip_fatbin`, one after the other. Nothing is decompressed or read before it is asked for.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ _MAX_UNCOMPRESSED = 1 << 34  # 16 GiB: a header that claims more is damaged, not
 
 @dataclass(frozen=True)
 class Entry:
-    """One code object in a file: its target id ("amdgcn-amd-amdhsa--gfx942:xnack-"), where it is, and its bytes.
+    """One code object in a file: its target id ("amdgcn-amd-amdhsa--gfx942:xnack-"), where it is, and its
+    bytes.
 
-    `offset` counts from the start of the container: the file, or the decompressed bundle (`compressed` is true then).
+    `offset` counts from the start of the container: the file, or the decompressed bundle (`compressed` is
+    true then).
     """
 
     target: str
@@ -64,8 +67,8 @@ def is_amdgpu(data: memoryview) -> bool:
 def entries(data: memoryview, name: str) -> Iterator[Entry]:
     """Every AMDGPU code object in a file's bytes, in file order; `name` is for messages.
 
-    The file may be a code object, a bundle, a compressed bundle, or an ELF file with fat binaries in it. Host entries
-    and empty ones are left out. Raises CodeObjectError on a file of another kind or a damaged table.
+    The file may be a code object, a bundle, a compressed bundle, or an ELF file with fat binaries in it. Host
+    entries and empty ones are left out. Raises CodeObjectError on a file of another kind or a damaged table.
     """
     head = bytes(data[: len(BUNDLE_MAGIC)])
     if is_amdgpu(data):
@@ -76,10 +79,13 @@ def entries(data: memoryview, name: str) -> Iterator[Entry]:
         sections = fatbin_sections(data, name)
         if not sections:
             raise CodeObjectError(
-                f"{name} is an ELF file of the host without a GPU fat binary (.hip_fatbin): no code object in it."
+                f"{name} is an ELF file of the host without a GPU fat binary (.hip_fatbin): no code object "
+                "in it."
             )
         for section in sections:
-            yield from _bundles(data[section.offset : section.offset + section.size], f"{name} ({section.name})")
+            yield from _bundles(
+                data[section.offset : section.offset + section.size], f"{name} ({section.name})"
+            )
     else:
         raise CodeObjectError(
             f"{name} is no code object, offload bundle or ELF file: it starts with {head[:8]!r}. "
@@ -127,11 +133,15 @@ def _bundles(data: memoryview, name: str) -> Iterator[Entry]:
                 break
             position += step
     if not found:
-        raise CodeObjectError(f"{name} holds no offload bundle, although its name says so: it is damaged or stripped.")
+        raise CodeObjectError(
+            f"{name} holds no offload bundle, although its name says so: it is damaged or stripped."
+        )
 
 
 def _next_bundle(data: memoryview) -> int | None:
-    """How far the next bundle is; padding is zeros, so that code that happens to spell a magic is not taken for one."""
+    """How far the next bundle is; padding is zeros, so that code that happens to spell a magic is not taken
+    for one.
+    """
     chunk = 1 << 16
     for start in range(0, len(data), chunk):
         block = bytes(data[start : start + chunk])
@@ -167,7 +177,8 @@ def _table(data: memoryview, name: str) -> tuple[list[Entry], int]:
     for offset, size, ident in rows:
         if offset + size > len(data):
             raise CodeObjectError(
-                f"{name}: the entry {ident} ends at {offset + size}, after the end of the bundle at {len(data)}: it is cut short."
+                f"{name}: the entry {ident} ends at {offset + size}, after the end of the bundle at "
+                f"{len(data)}: it is cut short."
             )
         end = max(end, offset + size)
         content = data[offset : offset + size]
@@ -177,7 +188,9 @@ def _table(data: memoryview, name: str) -> tuple[list[Entry], int]:
 
 
 def target_of(ident: str) -> str:
-    """The target id in a bundle entry id: "hipv4-amdgcn-amd-amdhsa--gfx942:xnack-" gives "amdgcn-amd-amdhsa--gfx942:xnack-"."""
+    """The target id in a bundle entry id: "hipv4-amdgcn-amd-amdhsa--gfx942:xnack-" gives
+    "amdgcn-amd-amdhsa--gfx942:xnack-".
+    """
     _, _, rest = ident.partition("-")
     # Before hipv4 the triple had three parts only: "hip-amdgcn-amd-amdhsa-gfx906".
     if rest.startswith("amdgcn-amd-amdhsa-gfx"):
@@ -188,7 +201,8 @@ def target_of(ident: str) -> str:
 def decompress(data: memoryview, name: str) -> tuple[bytes, int]:
     """The bundle in a "CCOB" blob of version 1, 2 or 3, and the bytes that the blob takes.
 
-    Raises CodeObjectError on another version or method, a stream cut short, or a size or hash that does not agree.
+    Raises CodeObjectError on another version or method, a stream cut short, or a size or hash that does not
+    agree.
     """
     try:
         version, method = struct.unpack_from("<HH", data, 4)
@@ -203,20 +217,29 @@ def decompress(data: memoryview, name: str) -> tuple[bytes, int]:
             total, size, digest = struct.unpack_from("<QQQ", data, 8)
             header = 32
         else:
-            raise CodeObjectError(f"{name}: a compressed bundle of version {version}; versions 1, 2 and 3 are read.")
+            raise CodeObjectError(
+                f"{name}: a compressed bundle of version {version}; versions 1, 2 and 3 are read."
+            )
     except struct.error as error:
         raise CodeObjectError(f"{name}: the header of the compressed bundle is cut short.") from error
     if total and not header < total <= len(data):
-        raise CodeObjectError(f"{name}: the compressed bundle should have {total} bytes, {len(data)} are there: it is cut short.")
+        raise CodeObjectError(
+            f"{name}: the compressed bundle should have {total} bytes, {len(data)} are there: it is cut "
+            "short."
+        )
     if size > _MAX_UNCOMPRESSED:
         raise CodeObjectError(f"{name}: the compressed bundle claims {size} bytes of content: it is damaged.")
     stream = data[header : total or len(data)]
     content, used = _inflate(stream, method, size, name)
     if len(content) != size:
-        raise CodeObjectError(f"{name}: the bundle has {len(content)} bytes after decompression, its header says {size}.")
+        raise CodeObjectError(
+            f"{name}: the bundle has {len(content)} bytes after decompression, its header says {size}."
+        )
     sums = hashlib.md5(content, usedforsecurity=False).digest()
     if digest not in (int.from_bytes(sums[:8], "little"), int.from_bytes(sums[8:], "little")):
-        raise CodeObjectError(f"{name}: the hash of the decompressed bundle does not agree with its header: it is damaged.")
+        raise CodeObjectError(
+            f"{name}: the hash of the decompressed bundle does not agree with its header: it is damaged."
+        )
     return content, total or header + used
 
 
@@ -231,7 +254,9 @@ def _inflate(stream: memoryview, method: int, size: int, name: str) -> tuple[byt
             finished, unused = inflater.eof, len(inflater.unused_data)
         elif method == _METHOD_ZSTD:
             if zstandard.frame_content_size(stream[:32]) not in (-1, size):
-                raise CodeObjectError(f"{name}: the zstd stream and the header disagree about the size ({size}): it is damaged.")
+                raise CodeObjectError(
+                    f"{name}: the zstd stream and the header disagree about the size ({size}): it is damaged."
+                )
             decoder = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
             content = decoder.decompress(stream)
             finished, unused = decoder.eof, len(decoder.unused_data)

@@ -1,9 +1,9 @@
 """AMDGPU code objects: kernels, their arguments and registers, variables, as the compiler wrote them down.
 
-Facts are from LLVM's AMDGPUUsage: "Code Object Metadata" (the msgpack note of type 32), "Kernel Descriptor" and "ELF Code
-Object". `read_file` opens a .hsaco, an offload bundle (compressed or not), or a program or library with fat binaries, and
-hands back its code objects; a code object parses its metadata when it is first asked, and builds a `Kernel` only for
-the kernel that is asked for.
+Facts are from LLVM's AMDGPUUsage: "Code Object Metadata" (the msgpack note of type 32), "Kernel Descriptor"
+and "ELF Code Object". `read_file` opens a .hsaco, an offload bundle (compressed or not), or a program or
+library with fat binaries, and hands back its code objects; a code object parses its metadata when it is first
+asked, and builds a `Kernel` only for the kernel that is asked for.
 """
 
 from __future__ import annotations
@@ -21,8 +21,17 @@ from kerncap.core.bundle import entries, is_amdgpu, open_bytes
 from kerncap.core.elf import STT_OBJECT, CodeObjectError, Elf
 
 __all__ = [
-    "Argument", "CodeObject", "CodeObjectError", "Descriptor", "Kernel", "Target", "Variable",
-    "read_code_object", "read_file", "find_kernel", "select",
+    "Argument",
+    "CodeObject",
+    "CodeObjectError",
+    "Descriptor",
+    "Kernel",
+    "Target",
+    "Variable",
+    "find_kernel",
+    "read_code_object",
+    "read_file",
+    "select",
 ]  # fmt: skip
 
 _METADATA_NOTE = 32
@@ -61,15 +70,17 @@ class Target:
 
     def runs_on(self, device: Target) -> bool:
         """Whether code for this target may run on a device: same arch, and no feature fixed the other way."""
-        return self.arch == device.arch and all(device.features.get(n, on) == on for n, on in self.features.items())
+        return self.arch == device.arch and all(
+            device.features.get(n, on) == on for n, on in self.features.items()
+        )
 
 
 @dataclass(frozen=True)
 class Argument:
     """One kernel argument. `offset` and `size` are bytes in the kernarg segment.
 
-    `value_kind` is the metadata's word: by_value, global_buffer, hidden_block_count_x ... A pointer may hide in a
-    by_value argument (structs; everything in Tensile's objects): `is_pointer` is only what is declared.
+    `value_kind` is the metadata's word: by_value, global_buffer, hidden_block_count_x ... A pointer may hide
+    in a by_value argument (structs; everything in Tensile's objects): `is_pointer` is only what is declared.
     """
 
     offset: int
@@ -117,7 +128,9 @@ class Descriptor:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel in a code object. Sizes are bytes; `lds_bytes` and `scratch_bytes` are the fixed parts (a workgroup, a lane)."""
+    """A kernel in a code object. Sizes are bytes; `lds_bytes` and `scratch_bytes` are the fixed parts (a
+    workgroup, a lane).
+    """
 
     name: str
     symbol: str
@@ -144,13 +157,15 @@ class Kernel:
 
     @property
     def hidden(self) -> frozenset[str]:
-        """The hidden arguments by kind, such as hidden_hostcall_buffer: what the kernel needs of the runtime."""
+        """Hidden arguments by kind, such as hidden_hostcall_buffer: what the runtime must provide."""
         return frozenset(a.value_kind for a in self.arguments if a.is_hidden)
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A __device__ or __constant__ variable. `address` is its ELF virtual address; it moves with the load base."""
+    """A __device__ or __constant__ variable. `address` is its ELF virtual address; it moves with the load
+    base.
+    """
 
     name: str
     address: int
@@ -187,9 +202,11 @@ class CodeObject:
     @cached_property
     def target(self) -> Target:
         """From the metadata, else from the bundle entry that held the object."""
-        text = self.metadata.get("amdhsa.target") or self.entry_target
+        text: Any = self.metadata.get("amdhsa.target") or self.entry_target
         if not text:
-            raise CodeObjectError(f"{self.source} (code object v{self.version}) does not say which target it is for.")
+            raise CodeObjectError(
+                f"{self.source} (code object v{self.version}) does not say which target it is for."
+            )
         return Target.parse(str(text))
 
     @cached_property
@@ -198,7 +215,7 @@ class CodeObject:
         for owner, kind, content in self.elf.notes():
             if owner == "AMDGPU" and kind == _METADATA_NOTE:
                 try:
-                    value = msgpack.unpackb(content, strict_map_key=False)
+                    value: Any = msgpack.unpackb(content, strict_map_key=False)
                 except (ValueError, msgpack.UnpackException) as error:
                     raise CodeObjectError(f"{self.source}: the metadata note is damaged: {error}.") from error
                 if isinstance(value, dict):
@@ -227,17 +244,22 @@ class CodeObject:
     def describes(self, name: str) -> bool:
         """Whether the metadata is readable and has that kernel: its arguments are known."""
         try:
-            return name.removesuffix(".kd") in self._raw
+            known: bool = name.removesuffix(".kd") in self._raw
+            return known
         except CodeObjectError:
             return False
 
     def kernel(self, name: str) -> Kernel:
-        """The kernel of that exact mangled name (".kd" may follow). Raises CodeObjectError naming those that are here."""
+        """The kernel of that exact mangled name (".kd" may follow). Raises CodeObjectError naming those that
+        are here.
+        """
         raw = self._raw.get(name.removesuffix(".kd"))
         if raw is None:
             here = self.kernel_names
             some = ", ".join(here[:8]) + (f" and {len(here) - 8} more" if len(here) > 8 else "")
-            raise CodeObjectError(f"{self.source} has no kernel {name}; it has {some or 'none'}.", candidates=here[:50])
+            raise CodeObjectError(
+                f"{self.source} has no kernel {name}; it has {some or 'none'}.", candidates=here[:50]
+            )
         return _kernel(raw, self.source)
 
     def kernels(self) -> Iterator[Kernel]:
@@ -271,7 +293,9 @@ class CodeObject:
 
     @property
     def has_debug_info(self) -> bool:
-        """Compiled with -g: kerncap.core.dwarf can say where a kernel is defined and what its pointers point to."""
+        """Compiled with -g: kerncap.core.dwarf can say where a kernel is defined and what its pointers point
+        to.
+        """
         return self.elf.section(".debug_info") is not None
 
 
@@ -335,14 +359,17 @@ def read_code_object(path: Path | str) -> CodeObject:
 
 
 def find_kernel(path: Path | str, name: str, device: Target | None = None) -> Iterator[CodeObject]:
-    """The code objects of a file that define the kernel of that mangled name, for a device where one is given."""
+    """The code objects of a file that define the kernel of that mangled name, for a device where one is
+    given.
+    """
     for code_object in read_file(path):
         if code_object.has_kernel(name) and (device is None or code_object.target.runs_on(device)):
             yield code_object
 
 
 def select(path: Path | str, device: Target) -> CodeObject:
-    """The code object of a file to run on a device: the one that fixes the most features among those that fit.
+    """The code object of a file to run on a device: the one that fixes the most features among those that
+    fit.
 
     Raises CodeObjectError naming the targets that are there.
     """

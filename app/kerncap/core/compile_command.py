@@ -1,7 +1,7 @@
 """A translation unit's compile command, and the device-only command for one target that is made from it.
 
-A command is an argument list and the directory it runs in, as in compile_commands.json. Nothing here goes through a
-shell. Option names are clang's (`clang --help`, "Offload" and the HIP support document).
+A command is an argument list and the directory it runs in, as in compile_commands.json. Nothing here goes
+through a shell. Option names are clang's (`clang --help`, "Offload" and the HIP support document).
 """
 
 from __future__ import annotations
@@ -11,43 +11,172 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from kerncap.core.codeobject import Target
 from kerncap.core.errors import UsageError
 
 # Programs that run the compiler given after them, and are of no use for one device compile.
-LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache", "fastbuild", "nice", "time", "env", "gomacc"})
+LAUNCHERS = frozenset(
+    {"ccache", "sccache", "distcc", "icecc", "buildcache", "fastbuild", "nice", "time", "env", "gomacc"}
+)
 _COMPILER_NAME = re.compile(r"(?:amd)?clang(?:\+\+|-cl)?(?:-\d+)?$|hipcc(?:\.bin|\.pl|\.exe)?$|zig$")
 
 _TAKES_VALUE = frozenset(
-    "-o -I -isystem -iquote -idirafter -isysroot -include -imacros -include-pch -D -U -x -Xclang -mllvm -Xarch_device "
-    "-Xarch_host -target --target -arch -L -l -F -framework -MF -MT -MQ -MJ -B -T -u -z -e -b -Xlinker -Xassembler "
-    "-Xpreprocessor -Xoffload-linker -Xcuda-ptxas -Xcuda-fatbinary -working-directory -ivfsoverlay -iprefix "
-    "-iwithprefix -iwithprefixbefore -iwithsysroot -imultilib -resource-dir --sysroot --param -rpath "
-    "--offload-arch --cuda-gpu-arch --no-offload-arch -serialize-diagnostics --serialize-diagnostics "
-    "-index-store-path -dumpdir -cxx-isystem --gcc-toolchain --rocm-path --hip-path -fmodules-cache-path".split()
+    [
+        "-o",
+        "-I",
+        "-isystem",
+        "-iquote",
+        "-idirafter",
+        "-isysroot",
+        "-include",
+        "-imacros",
+        "-include-pch",
+        "-D",
+        "-U",
+        "-x",
+        "-Xclang",
+        "-mllvm",
+        "-Xarch_device",
+        "-Xarch_host",
+        "-target",
+        "--target",
+        "-arch",
+        "-L",
+        "-l",
+        "-F",
+        "-framework",
+        "-MF",
+        "-MT",
+        "-MQ",
+        "-MJ",
+        "-B",
+        "-T",
+        "-u",
+        "-z",
+        "-e",
+        "-b",
+        "-Xlinker",
+        "-Xassembler",
+        "-Xpreprocessor",
+        "-Xoffload-linker",
+        "-Xcuda-ptxas",
+        "-Xcuda-fatbinary",
+        "-working-directory",
+        "-ivfsoverlay",
+        "-iprefix",
+        "-iwithprefix",
+        "-iwithprefixbefore",
+        "-iwithsysroot",
+        "-imultilib",
+        "-resource-dir",
+        "--sysroot",
+        "--param",
+        "-rpath",
+        "--offload-arch",
+        "--cuda-gpu-arch",
+        "--no-offload-arch",
+        "-serialize-diagnostics",
+        "--serialize-diagnostics",
+        "-index-store-path",
+        "-dumpdir",
+        "-cxx-isystem",
+        "--gcc-toolchain",
+        "--rocm-path",
+        "--hip-path",
+        "-fmodules-cache-path",
+    ]
 )
 # Options whose value is a path that the compile reads, joined or separate.
 _PATH_OPTIONS = (
-    "-isystem", "-iquote", "-idirafter", "-isysroot", "-include", "-imacros", "-cxx-isystem", "-I", "-F", "-B",
-    "-ivfsoverlay", "--sysroot=", "--sysroot", "--rocm-path=", "--rocm-device-lib-path=", "--hip-path=",
-    "--hip-device-lib-path=", "--hip-version-file=", "--gcc-toolchain=", "-fmodule-map-file=", "-fprofile-use=",
-    "-fsanitize-ignorelist=", "-resource-dir=", "-resource-dir",
+    "-isystem", "-iquote", "-idirafter", "-isysroot", "-include", "-imacros", "-cxx-isystem", "-I", "-F",
+    "-B", "-ivfsoverlay", "--sysroot=", "--sysroot", "--rocm-path=", "--rocm-device-lib-path=", "--hip-path=",
+    "--hip-device-lib-path=", "--hip-version-file=", "--gcc-toolchain=", "-fmodule-map-file=",
+    "-fprofile-use=", "-fsanitize-ignorelist=", "-resource-dir=", "-resource-dir",
 )  # fmt: skip
-# Left out of a device-only compile of one unit: outputs, dependency files, linking, the host's side, other archs.
+# Left out of a device-only compile of one unit: outputs, dependency files, linking, the host's side, other
+# archs.
 _DROP = frozenset(
-    "-c -S -E -M -MM -MD -MMD -MG -MP -MV -v -### -shared -static -pie -no-pie -rdynamic -pipe -s -fsyntax-only "
-    "-emit-llvm -gsplit-dwarf --genco --hip-link -fgpu-rdc -fno-gpu-rdc --cuda-device-only --cuda-host-only "
-    "--cuda-compile-host-device --offload-device-only --offload-host-only --offload-host-device "
-    "--gpu-bundle-output --no-gpu-bundle-output --offload-compress --no-offload-compress --offload-new-driver "
-    "--no-offload-new-driver -foffload-lto -fno-offload-lto -flto -fno-lto -fcolor-diagnostics "
-    "-fdiagnostics-color -fansi-escape-codes -save-temps --save-temps".split()
+    [
+        "-c",
+        "-S",
+        "-E",
+        "-M",
+        "-MM",
+        "-MD",
+        "-MMD",
+        "-MG",
+        "-MP",
+        "-MV",
+        "-v",
+        "-###",
+        "-shared",
+        "-static",
+        "-pie",
+        "-no-pie",
+        "-rdynamic",
+        "-pipe",
+        "-s",
+        "-fsyntax-only",
+        "-emit-llvm",
+        "-gsplit-dwarf",
+        "--genco",
+        "--hip-link",
+        "-fgpu-rdc",
+        "-fno-gpu-rdc",
+        "--cuda-device-only",
+        "--cuda-host-only",
+        "--cuda-compile-host-device",
+        "--offload-device-only",
+        "--offload-host-only",
+        "--offload-host-device",
+        "--gpu-bundle-output",
+        "--no-gpu-bundle-output",
+        "--offload-compress",
+        "--no-offload-compress",
+        "--offload-new-driver",
+        "--no-offload-new-driver",
+        "-foffload-lto",
+        "-fno-offload-lto",
+        "-flto",
+        "-fno-lto",
+        "-fcolor-diagnostics",
+        "-fdiagnostics-color",
+        "-fansi-escape-codes",
+        "-save-temps",
+        "--save-temps",
+    ]
 )
 _DROP_WITH_VALUE = frozenset(
-    "-o -MF -MT -MQ -MJ -L -l -framework -T -u -z -e -Xlinker -Xassembler -Xarch_host -Xoffload-linker -rpath "
-    "--offload-arch --cuda-gpu-arch --no-offload-arch -serialize-diagnostics --serialize-diagnostics "
-    "-index-store-path -dumpdir -include-pch".split()
+    [
+        "-o",
+        "-MF",
+        "-MT",
+        "-MQ",
+        "-MJ",
+        "-L",
+        "-l",
+        "-framework",
+        "-T",
+        "-u",
+        "-z",
+        "-e",
+        "-Xlinker",
+        "-Xassembler",
+        "-Xarch_host",
+        "-Xoffload-linker",
+        "-rpath",
+        "--offload-arch",
+        "--cuda-gpu-arch",
+        "--no-offload-arch",
+        "-serialize-diagnostics",
+        "--serialize-diagnostics",
+        "-index-store-path",
+        "-dumpdir",
+        "-include-pch",
+    ]
 )
 _DROP_PREFIX = (
     "-o", "-MF", "-MT", "-MQ", "-L", "-l", "-Wl,", "-Wa,", "-fuse-ld=", "--offload-arch=", "--cuda-gpu-arch=",
@@ -61,7 +190,9 @@ _SOURCE_SUFFIXES = frozenset({".hip", ".cu", ".cpp", ".cc", ".cxx", ".c++", ".C"
 
 @dataclass(frozen=True)
 class CompileCommand:
-    """How one translation unit is compiled. `file` and `output` are absolute; arguments[0] is the compiler or a launcher."""
+    """How one translation unit is compiled. `file` and `output` are absolute; arguments[0] is the compiler or
+    a launcher.
+    """
 
     directory: Path
     arguments: tuple[str, ...]
@@ -71,7 +202,9 @@ class CompileCommand:
 
     def __post_init__(self) -> None:
         if not self.arguments:
-            raise UsageError(f"The compile command of {self.file} is empty ({self.origin or 'no origin known'}).")
+            raise UsageError(
+                f"The compile command of {self.file} is empty ({self.origin or 'no origin known'})."
+            )
 
     def resolve(self, path: str) -> Path:
         """A path as the command means it: absolute, "." and ".." folded, symbolic links left alone."""
@@ -87,9 +220,11 @@ def make_command(
     """
     expanded = tuple(expand_response_files(arguments, directory))
     if output is None:
-        output = next((b for a, b in zip(expanded, expanded[1:], strict=False) if a == "-o"), None)
+        output = next((b for a, b in pairwise(expanded) if a == "-o"), None)
     base = CompileCommand(directory, expanded, directory)
-    return CompileCommand(directory, expanded, base.resolve(file), base.resolve(output) if output else None, origin)
+    return CompileCommand(
+        directory, expanded, base.resolve(file), base.resolve(output) if output else None, origin
+    )
 
 
 def expand_response_files(arguments: Iterable[str], directory: Path, depth: int = 0) -> list[str]:
@@ -116,13 +251,14 @@ def expand_response_files(arguments: Iterable[str], directory: Path, depth: int 
 def split_compiler(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """(compiler words, the rest), with launchers such as ccache left out.
 
-    The compiler is several words for `zig clang` and `python -m ziglang clang`. A wrapper script that is not known is
-    kept as the compiler: it may add options that matter.
+    The compiler is several words for `zig clang` and `python -m ziglang clang`. A wrapper script that is not
+    known is kept as the compiler: it may add options that matter.
     """
     words = list(arguments)
     while len(words) > 1 and Path(words[0]).name in LAUNCHERS:
         del words[0]
-        # `env A=B`, `nice -n 10`, `ccache compiler_check=content`: their own words come before the compiler's.
+        # `env A=B`, `nice -n 10`, `ccache compiler_check=content`: their own words come before the
+        # compiler's.
         while len(words) > 1 and (words[0].startswith("-") or "=" in words[0] or words[0].isdigit()):
             del words[0]
     name = Path(words[0]).name
@@ -151,18 +287,22 @@ def is_hip(command: CompileCommand) -> bool:
     name = Path(compiler[-1]).name
     if name.startswith("hipcc"):
         return True
-    return any(a.startswith(("--offload-arch=gfx", "--offload-arch=native", "--hip-", "--amdgpu-target")) for a in rest)
+    return any(
+        a.startswith(("--offload-arch=gfx", "--offload-arch=native", "--hip-", "--amdgpu-target"))
+        for a in rest
+    )
 
 
 def _languages(arguments: Sequence[str]) -> set[str]:
     found = {a[2:] for a in arguments if a.startswith("-x") and len(a) > 2 and not a.startswith("-xnack")}
-    return found | {b for a, b in zip(arguments, arguments[1:], strict=False) if a == "-x"}
+    return found | {b for a, b in pairwise(arguments) if a == "-x"}
 
 
 def device_arguments(command: CompileCommand, target: Target) -> list[str]:
     """The unit's options for compiling only it, only for `target`: no output, action or compiler words.
 
-    What was asked for the device (optimisation, defines, includes, warnings, debug information) stays as it was.
+    What was asked for the device (optimisation, defines, includes, warnings, debug information) stays as it
+    was.
     """
     _, words = split_compiler(command.arguments)
     kept: list[str] = []
@@ -180,15 +320,23 @@ def device_arguments(command: CompileCommand, target: Target) -> list[str]:
         elif word == "--":
             only_inputs = True
             index += 1
-        elif word == "-Xclang" and value in ("-include-pch", "-dependency-file", "-MT", "-fmodule-file", "-emit-pch"):
+        elif word == "-Xclang" and value in (
+            "-include-pch",
+            "-dependency-file",
+            "-MT",
+            "-fmodule-file",
+            "-emit-pch",
+        ):
             index += 4 if value != "-emit-pch" else 2
         elif word in _TAKES_VALUE and value is not None:
             if word not in _DROP_WITH_VALUE:
                 kept += [word, value]
             index += 2
-        elif word in _DROP or word in _DROP_WITH_VALUE:
-            index += 1
-        elif word.startswith(_DROP_PREFIX) and not word.startswith(_PREFIX_EXCEPTIONS):
+        elif (
+            word in _DROP
+            or word in _DROP_WITH_VALUE
+            or (word.startswith(_DROP_PREFIX) and not word.startswith(_PREFIX_EXCEPTIONS))
+        ):
             index += 1
         else:
             kept.append(word)
@@ -212,7 +360,9 @@ def input_index(arguments: Sequence[str], command: CompileCommand) -> int:
 
 
 def absolute_arguments(arguments: Sequence[str], directory: Path) -> list[str]:
-    """The same options with their paths made absolute, for a command that cannot run in its own directory any more."""
+    """The same options with their paths made absolute, for a command that cannot run in its own directory any
+    more.
+    """
     result: list[str] = []
     index = 0
     while index < len(arguments):

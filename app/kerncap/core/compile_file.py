@@ -21,10 +21,11 @@ PRISTINE = Path("capture") / "source"  # the copies as they were, for patches
 
 @dataclass(frozen=True)
 class CompileFile:
-    """The compile of one reproducer. `files` maps absolute original paths to copies, relative to the reproducer.
+    """The compile of one reproducer. `files` maps absolute original paths to copies, relative to the
+    reproducer.
 
-    `layout` is (offset, size) of each explicit kernel argument of the captured kernel: a variant must take the same.
-    `root` is the directory that a patch of the original tree counts from.
+    `layout` is (offset, size) of each explicit kernel argument of the captured kernel: a variant must take
+    the same. `root` is the directory that a patch of the original tree counts from.
     """
 
     symbol: str
@@ -56,18 +57,25 @@ class CompileFile:
 
     @classmethod
     def read(cls, directory: Path) -> CompileFile:
-        """From a reproducer. Raises UsageError where it has no variant, DamagedCaptureError where the file is not right."""
+        """From a reproducer. Raises UsageError where it has no variant, DamagedCaptureError where the file is
+        not right.
+        """
         path = directory / NAME
         if not directory.is_dir():
-            raise UsageError(f"{directory} is no directory: name a reproducer, as `kerncap extract` writes it.")
+            raise UsageError(
+                f"{directory} is no directory: name a reproducer, as `kerncap extract` writes it."
+            )
         if not path.is_file():
             raise UsageError(
-                f"{directory} has no {NAME}: there is nothing to recompile. Its README.md says why its kernel has no source."
+                f"{directory} has no {NAME}: there is nothing to recompile. Its README.md says why its "
+                "kernel has no source."
             )
         try:
             row: dict[str, Any] = json.loads(path.read_text("utf-8", "surrogateescape"))
             if row["schema"] != SCHEMA:
-                raise DamagedCaptureError(f"{path} has schema {row['schema']!r}; this kerncap reads {SCHEMA!r}.")
+                raise DamagedCaptureError(
+                    f"{path} has schema {row['schema']!r}; this kerncap reads {SCHEMA!r}."
+                )
             command = CompileCommand(
                 Path(row["directory"]),
                 tuple(str(a) for a in row["arguments"]),
@@ -101,5 +109,7 @@ def layout_of(kernel: Kernel) -> tuple[tuple[int, int], ...]:
 def _inside(copy: str, path: Path) -> str:
     parts = Path(copy).parts
     if Path(copy).is_absolute() or ".." in parts or not parts:
-        raise DamagedCaptureError(f"{path} names the copy {copy!r}, which is not inside the reproducer.", file=str(path))
+        raise DamagedCaptureError(
+            f"{path} names the copy {copy!r}, which is not inside the reproducer.", file=str(path)
+        )
     return copy

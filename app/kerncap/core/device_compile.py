@@ -1,8 +1,8 @@
 """Compiling one translation unit for the device only: to a linked code object, or as far as its kernel names.
 
-The program's command runs in its own directory, with the reproducer's copies laid over the original files. Where that
-directory is gone the driver refuses to start, so clang's own frontend (`-cc1`) is asked for the same work: it takes
-every path through the overlay.
+The program's command runs in its own directory, with the reproducer's copies laid over the original files.
+Where that directory is gone the driver refuses to start, so clang's own frontend (`-cc1`) is asked for the
+same work: it takes every path through the overlay.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kerncap.core.bundle import BUNDLE_MAGIC, COMPRESSED_MAGIC, entries
 from kerncap.core.codeobject import CodeObject, Target, read_file
 from kerncap.core.compile_command import CompileCommand, absolute_arguments, device_arguments, input_index
 from kerncap.core.toolchain import (
-    Compiler,
     CompileError,
+    Compiler,
     Finished,
     language_arguments,
     linker_words,
@@ -31,7 +31,9 @@ from kerncap.core.toolchain import (
     run_tool,
 )
 
-_KERNEL = re.compile(r'^define [^@\n]*\bamdgpu_kernel\b[^@\n]*@(?:"((?:[^"\\]|\\[0-9A-Fa-f]{2})+)"|([\w.$-]+))\(', re.M)
+_KERNEL = re.compile(
+    r'^define [^@\n]*\bamdgpu_kernel\b[^@\n]*@(?:"((?:[^"\\]|\\[0-9A-Fa-f]{2})+)"|([\w.$-]+))\(', re.M
+)
 _UNIT_HASH = re.compile(r"\.(?:static|intern)\.([0-9a-f]+)$")
 _OBJECT = ("-S", "-Xclang", "-emit-obj")
 _LINKED = ("-c", "--no-gpu-bundle-output")
@@ -48,7 +50,9 @@ class Overlay:
 
 @dataclass(frozen=True)
 class Probe:
-    """What the frontend found in a unit: mangled kernel names, and every file it read, as the compiler spelled them."""
+    """What the frontend found in a unit: mangled kernel names, and every file it read, as the compiler
+    spelled them.
+    """
 
     kernels: tuple[str, ...]
     dependencies: tuple[str, ...]
@@ -65,7 +69,9 @@ class Compiled:
 
 @dataclass(frozen=True)
 class DeviceCompile:
-    """One unit, for one target, by one compiler. `symbol` is the captured kernel's: static ones carry a unit id in it."""
+    """One unit, for one target, by one compiler. `symbol` is the captured kernel's: static ones carry a unit
+    id in it.
+    """
 
     command: CompileCommand
     target: Target
@@ -88,10 +94,11 @@ class DeviceCompile:
 
     @property
     def unit_hash(self) -> str:
-        """The hash at the end of the symbol of a kernel with internal linkage in a program built with -fgpu-rdc, else "".
+        """The hash at the end of the symbol of a kernel with internal linkage in a program built with
+        -fgpu-rdc, else "".
 
-        It comes from the id of the unit, which the driver makes from the whole command line: another command cannot give
-        it. A hash of the same length is compiled in and replaced before linking.
+        It comes from the id of the unit, which the driver makes from the whole command line: another command
+        cannot give it. A hash of the same length is compiled in and replaced before linking.
         """
         found = _UNIT_HASH.search(self.symbol)
         return found[1] if found else ""
@@ -109,15 +116,22 @@ class DeviceCompile:
         return [*options, *extra, "-Wno-unused-command-line-argument", "-fno-color-diagnostics"]
 
     def words(self, action: Sequence[str], output: Path) -> tuple[list[str], Path]:
-        """The complete argument list and the directory to run it in. Raises CompileError where the driver refuses."""
+        """The complete argument list and the directory to run it in. Raises CompileError where the driver
+        refuses.
+        """
         options = self.arguments()
         if self.in_place:
             return [*self.compiler.words, *options, *action, "-o", str(output)], self.command.directory
         if self.overlay is None:
-            raise CompileError(f"{self.command.file} or its directory {self.command.directory} is gone, and there is no copy.")
+            raise CompileError(
+                f"{self.command.file} or its directory {self.command.directory} is gone, and there is no "
+                "copy."
+            )
         return self._frontend_words(options, action, output)
 
-    def _frontend_words(self, options: list[str], action: Sequence[str], output: Path) -> tuple[list[str], Path]:
+    def _frontend_words(
+        self, options: list[str], action: Sequence[str], output: Path
+    ) -> tuple[list[str], Path]:
         assert self.overlay is not None
         home = self.overlay.file.parent
         index = input_index(options, self.command)
@@ -130,14 +144,19 @@ class DeviceCompile:
         answer = run_tool(asked, directory=home, timeout_s=self.timeout_s)
         line = next((text for text in answer.output.splitlines() if '"-cc1"' in text), None)
         if line is None:
-            raise CompileError(f"{self.compiler.words[0]} refuses the compile command of {self.command.file}.", answer.output)
+            raise CompileError(
+                f"{self.compiler.words[0]} refuses the compile command of {self.command.file}.", answer.output
+            )
         words = shlex.split(line)
         words[len(words) - 1 - words[::-1].index(str(self.overlay.unit_copy))] = str(self.command.file)
-        # Quoted includes look beside the unit by its real name; the copies are found there through the overlay.
+        # Quoted includes look beside the unit by its real name; the copies are found there through the
+        # overlay.
         return words, home
 
     def probe(self) -> Probe:
-        """Kernel names and dependencies, by the frontend alone (no optimisation, no code). Raises CompileError."""
+        """Kernel names and dependencies, by the frontend alone (no optimisation, no code). Raises
+        CompileError.
+        """
         with tempfile.TemporaryDirectory(prefix="kerncap-") as scratch:
             listing, depends = Path(scratch) / "unit.ll", Path(scratch) / "unit.d"
             action = [*_FRONTEND, *_dependency_options(depends)]
@@ -182,7 +201,8 @@ class DeviceCompile:
             made.write_bytes(next(entries(data, str(made))).data)
         elif bytes(data[:2]) == b"BC" or bytes(data[:4]) == b"\xde\xc0\x17\x0b":
             raise CompileError(
-                f"{self.compiler.words[-1]} made LLVM bitcode for {self.command.file}, not an object: its command asks for link-time "
+                f"{self.compiler.words[-1]} made LLVM bitcode for {self.command.file}, not an object: its "
+                "command asks for link-time "
                 "compilation. Remove -flto or -fgpu-rdc from compile.json."
             )
         if not CodeObject(memoryview(made.read_bytes()), str(made)).relocatable:
@@ -192,14 +212,16 @@ class DeviceCompile:
         finished = run_tool(words, timeout_s=self.timeout_s)
         if finished.code or not linked.exists():
             raise CompileError(
-                f"The kernel does not link by itself. It may call device code of other units (-fgpu-rdc): {self.command.file} alone "
+                "The kernel does not link by itself. It may call device code of other units (-fgpu-rdc): "
+                f"{self.command.file} alone "
                 "does not define it.",
                 finished.output.replace(str(made), "kernel"),
             )
         return linked
 
     def _failed(self, finished: Finished) -> CompileError:
-        message = f"{Path(self.compiler.words[0]).name} could not compile {self.command.file} (exit code {finished.code})."
+        tool = Path(self.compiler.words[0]).name
+        message = f"{tool} could not compile {self.command.file} (exit code {finished.code})."
         return CompileError(message, finished.output)
 
 
@@ -215,7 +237,7 @@ def _dependency_options(path: Path) -> list[str]:
 
 
 def parse_dependencies(text: str) -> list[str]:
-    """The prerequisites of a dependency file, as clang writes it for make: "\\ ", "\\#" and "$$" are undone."""
+    """The prerequisites in a dependency file; what clang escapes for make is undone: "\\ ", "\\#", "$$"."""
     joined = text.replace("\\\n", " ")
     _, _, rest = joined.partition(":")
     names, current, index = [], "", 0
@@ -243,7 +265,9 @@ def parse_dependencies(text: str) -> list[str]:
 
 @lru_cache
 def _unit_id(wanted: str) -> tuple[str, str]:
-    """A unit id and its hash (the first half of its MD5, in hexadecimal without leading zeros), as long as `wanted`."""
+    """A unit id and its hash (the first half of its MD5, in hexadecimal without leading zeros), as long as
+    `wanted`.
+    """
     for number in range(1 << 20):
         name = f"{number:x}"
         digest = hashlib.md5(name.encode(), usedforsecurity=False).digest()

@@ -1,7 +1,7 @@
 """What a code object's DWARF says of a kernel: the file it is defined in, and what its pointers point to.
 
-Only there where the program was compiled with -g. Locations are not read: the AMDGPU target's own DWARF operations
-do not matter here.
+Only there where the program was compiled with -g. Locations are not read: the AMDGPU target's own DWARF
+operations do not matter here.
 """
 
 from __future__ import annotations
@@ -19,9 +19,19 @@ from elftools.elf.elffile import ELFFile
 from kerncap.core.codeobject import CodeObject, CodeObjectError
 
 # DWARF 5, section 7.8: DW_ATE_*
-_ENCODINGS = {1: "address", 2: "bool", 4: "float", 5: "signed", 6: "signed", 7: "unsigned", 8: "unsigned", 16: "char"}
+_ENCODINGS = {
+    1: "address",
+    2: "bool",
+    4: "float",
+    5: "signed",
+    6: "signed",
+    7: "unsigned",
+    8: "unsigned",
+    16: "char",
+}
 _TRANSPARENT = {
-    "DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type", "DW_TAG_atomic_type",
+    "DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type",
+    "DW_TAG_atomic_type",
 }  # fmt: skip
 _POINTERS = {"DW_TAG_pointer_type", "DW_TAG_reference_type", "DW_TAG_rvalue_reference_type"}
 _RECORDS = {"DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type"}
@@ -65,9 +75,11 @@ class Parameter:
 
 @dataclass(frozen=True)
 class KernelDebug:
-    """Where a kernel is defined, and its parameters. Paths are absolute where the compiler recorded its directory.
+    """Where a kernel is defined, and its parameters. Paths are absolute where the compiler recorded its
+    directory.
 
-    `unit` is the translation unit that was compiled, `file` the file that holds the definition (a header, often).
+    `unit` is the translation unit that was compiled, `file` the file that holds the definition (a header,
+    often).
     """
 
     file: str
@@ -92,16 +104,20 @@ def kernel_debug(code_object: CodeObject, name: str) -> KernelDebug | None:
             if die is not None:
                 return _describe(unit, die)
     except (DWARFError, ELFError, KeyError, IndexError, ValueError, AttributeError) as error:
-        raise CodeObjectError(f"{code_object.source}: its debug information cannot be read ({error}).") from error
+        raise CodeObjectError(
+            f"{code_object.source}: its debug information cannot be read ({error})."
+        ) from error
     return None
 
 
 def _find(unit: CompileUnit, name: str) -> DIE | None:
     """The definition's DIE (it has code); a declaration of the same name in a namespace is not one."""
     for die in unit.iter_DIEs():
-        if die.tag == "DW_TAG_subprogram" and ("DW_AT_low_pc" in die.attributes or "DW_AT_ranges" in die.attributes):
-            if name in (_text(_attribute(die, "DW_AT_linkage_name")), _text(_attribute(die, "DW_AT_name"))):
-                return die
+        has_code = "DW_AT_low_pc" in die.attributes or "DW_AT_ranges" in die.attributes
+        if die.tag != "DW_TAG_subprogram" or not has_code:
+            continue
+        if name in (_text(_attribute(die, "DW_AT_linkage_name")), _text(_attribute(die, "DW_AT_name"))):
+            return die
     return None
 
 
@@ -115,7 +131,12 @@ def _describe(unit: CompileUnit, die: DIE) -> KernelDebug:
         _parameter(child) for child in die.iter_children() if child.tag == "DW_TAG_formal_parameter"
     )
     return KernelDebug(
-        path, line.value if line else 0, unit_file, directory, _text(_attribute(top, "DW_AT_producer")), parameters
+        path,
+        line.value if line else 0,
+        unit_file,
+        directory,
+        _text(_attribute(top, "DW_AT_producer")),
+        parameters,
     )
 
 
@@ -157,7 +178,9 @@ def _type(die: DIE) -> DIE | None:
     for _ in range(5):  # the attribute may sit on the DIE that this one completes
         if "DW_AT_type" in holder.attributes:
             return holder.get_DIE_from_attribute("DW_AT_type")
-        link = next((k for k in ("DW_AT_abstract_origin", "DW_AT_specification") if k in holder.attributes), None)
+        link = next(
+            (k for k in ("DW_AT_abstract_origin", "DW_AT_specification") if k in holder.attributes), None
+        )
         if link is None:
             return None
         holder = holder.get_DIE_from_attribute(link)
@@ -183,7 +206,7 @@ def _type_name(die: DIE | None, depth: int = 0) -> str:
         return f"{inner}*"
     if die.tag == "DW_TAG_array_type":
         return f"{inner}[{_count(die)}]"
-    return inner if die.tag in _TRANSPARENT else die.tag.removeprefix("DW_TAG_").removesuffix("_type")
+    return inner if die.tag in _TRANSPARENT else str(die.tag).removeprefix("DW_TAG_").removesuffix("_type")
 
 
 def _parameter(die: DIE) -> Parameter:
@@ -225,7 +248,9 @@ def _count(die: DIE) -> int:
 
 
 def _scalars(die: DIE | None, offset: int, name: str, depth: int) -> list[Scalar]:
-    """The numbers of a type, in order of address; a union gives its largest member's alone, as bytes cannot be both."""
+    """The numbers of a type, in order of address; a union gives its largest member's alone, as bytes cannot
+    be both.
+    """
     die = _strip(die)
     if die is None or depth > _MAX_DEPTH:
         return []
@@ -233,7 +258,9 @@ def _scalars(die: DIE | None, offset: int, name: str, depth: int) -> list[Scalar
         return [Scalar(offset, "pointer", _size(die) or 8, 1, name)]
     if die.tag == "DW_TAG_base_type":
         encoding = _attribute(die, "DW_AT_encoding")
-        return [Scalar(offset, _ENCODINGS.get(encoding.value if encoding else 0, "unknown"), _size(die), 1, name)]
+        return [
+            Scalar(offset, _ENCODINGS.get(encoding.value if encoding else 0, "unknown"), _size(die), 1, name)
+        ]
     if die.tag == "DW_TAG_enumeration_type":
         return [Scalar(offset, "unsigned", _size(die), 1, name)]
     if die.tag == "DW_TAG_array_type":
@@ -250,7 +277,9 @@ def _array(die: DIE, offset: int, name: str, depth: int) -> list[Scalar]:
     if count > 64 or not one:  # a long array of structs inside an element: its bytes stay untyped
         return []
     return [
-        Scalar(offset + i * step + s.offset, s.encoding, s.size, s.count, s.name) for i in range(count) for s in one
+        Scalar(offset + i * step + s.offset, s.encoding, s.size, s.count, s.name)
+        for i in range(count)
+        for s in one
     ]
 
 
@@ -258,7 +287,10 @@ def _record(die: DIE, offset: int, name: str, depth: int) -> list[Scalar]:
     members: list[list[Scalar]] = []
     sizes: list[int] = []
     for child in die.iter_children():
-        if child.tag not in ("DW_TAG_member", "DW_TAG_inheritance") or "DW_AT_declaration" in child.attributes:
+        if (
+            child.tag not in ("DW_TAG_member", "DW_TAG_inheritance")
+            or "DW_AT_declaration" in child.attributes
+        ):
             continue
         place = _attribute(child, "DW_AT_data_member_location")
         if "DW_AT_bit_size" in child.attributes or (place is not None and not isinstance(place.value, int)):

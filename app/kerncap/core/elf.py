@@ -1,7 +1,8 @@
 """The parts of ELF64 that code objects need: sections, symbols and notes, straight from mapped bytes.
 
-pyelftools reads symbol by symbol through file objects; a GPU library holds hundreds of objects with thousands of symbols
-each, so these tables are unpacked in one go here. DWARF is left to pyelftools (kerncap.core.dwarf).
+pyelftools reads symbol by symbol through file objects; a GPU library holds hundreds of objects with thousands
+of symbols each, so these tables are unpacked in one go here. DWARF is left to pyelftools
+(kerncap.core.dwarf).
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 
 
 class CodeObjectError(UsageError):
-    """A file that is not what it should be: not a code object, cut short, damaged, or of a format that is not read."""
+    """A file that is not what it should be: not a code object, cut short, damaged, or of a format that is not
+    read.
+    """
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,9 @@ class Symbol:
 
 
 class Elf:
-    """An ELF64 little-endian file in memory. Raises CodeObjectError where it is not one, or its tables point outside it."""
+    """An ELF64 little-endian file in memory. Raises CodeObjectError where it is not one, or its tables point
+    outside it.
+    """
 
     def __init__(self, data: memoryview, name: str) -> None:
         self.data = data
@@ -71,11 +76,17 @@ class Elf:
         if table == 0:
             return []
         if size != _SECTION.size or table + size * max(count, 1) > len(self.data):
-            raise CodeObjectError(f"{self.name}: the section table at {table} is outside the file: it is cut short or damaged.")
+            raise CodeObjectError(
+                f"{self.name}: the section table at {table} is outside the file: it is cut short or damaged."
+            )
         rows = [_SECTION.unpack_from(self.data, table + size * i) for i in range(count)]
         if names == 0xFFFF:
             names = rows[0][6]
-        strings = self._bytes(rows[names][4], rows[names][5], "section names") if names < len(rows) else memoryview(b"")
+        strings = (
+            self._bytes(rows[names][4], rows[names][5], "section names")
+            if names < len(rows)
+            else memoryview(b"")
+        )
         return [Section(_string(strings, r[0]), r[1], r[2], r[3], r[4], r[5], r[6]) for r in rows]
 
     def content(self, section: Section) -> memoryview:
@@ -113,7 +124,9 @@ class Elf:
                 owner_end = at + 12 + owner_size
                 start = (owner_end + 3) & ~3
                 if start + size > len(data):
-                    raise CodeObjectError(f"{self.name}: a note of {size} bytes does not fit its section: it is damaged.")
+                    raise CodeObjectError(
+                        f"{self.name}: a note of {size} bytes does not fit its section: it is damaged."
+                    )
                 owner = bytes(data[at + 12 : owner_end]).rstrip(b"\0").decode("utf-8", "replace")
                 yield owner, kind, data[start : start + size]
                 at = (start + size + 3) & ~3
@@ -121,22 +134,26 @@ class Elf:
     def at_address(self, address: int, size: int) -> memoryview | None:
         """The bytes that are loaded at a virtual address, or None where no section of the file holds them."""
         for section in self.sections:
-            if section.kind != SHT_NOBITS and section.address <= address and section.address:
-                if address + size <= section.address + section.size:
-                    start = section.offset + address - section.address
-                    return self._bytes(start, size, section.name)
+            inside = section.address <= address and address + size <= section.address + section.size
+            if section.kind != SHT_NOBITS and section.address and inside:
+                start = section.offset + address - section.address
+                return self._bytes(start, size, section.name)
         return None
 
     def _bytes(self, offset: int, size: int, what: str) -> memoryview:
         if offset + size > len(self.data):
-            raise CodeObjectError(f"{self.name}: {what} ends at byte {offset + size} of {len(self.data)}: the file is cut short.")
+            raise CodeObjectError(
+                f"{self.name}: {what} ends at byte {offset + size} of {len(self.data)}: the file is cut "
+                "short."
+            )
         return self.data[offset : offset + size]
 
 
 def _string(table: memoryview, offset: int) -> str:
     if offset >= len(table):
         return ""
-    # Mangled names of templates reach kilobytes; grow the window instead of copying the whole table each time.
+    # Mangled names of templates reach kilobytes; grow the window instead of copying the whole table each
+    # time.
     step = 256
     while True:
         window = bytes(table[offset : offset + step])

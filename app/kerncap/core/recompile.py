@@ -1,4 +1,6 @@
-"""Rebuilding a reproducer's variant: `recompile(DIR)`, and `python -m kerncap.core.recompile DIR` for its Makefile."""
+"""Rebuilding a reproducer's variant: `recompile(DIR)`, and `python -m kerncap.core.recompile DIR` for its
+Makefile.
+"""
 
 from __future__ import annotations
 
@@ -34,19 +36,22 @@ class Recompiled:
 
 
 def recompile(directory: Path | str, output: Path | None = None, timeout_s: float = 600.0) -> Recompiled:
-    """Rebuild the variant in a reproducer to `output` (optimized.hsaco in it): device only, for the captured target.
+    """Rebuild the variant in a reproducer to `output` (optimized.hsaco in it): device only, for the captured
+    target.
 
-    The original command runs with its -O and defines, in the original directory where that is still there, with the
-    copies (variant and deps/) laid over the original files. On a failure no older output is left that could be taken
-    for the result. Raises CompileError (with the compiler's text), UsageError where there is no variant or it no longer
-    defines the kernel, DeviceError where there is no compiler.
+    The original command runs with its -O and defines, in the original directory where that is still there,
+    with the copies (variant and deps/) laid over the original files. On a failure no older output is left
+    that could be taken for the result. Raises CompileError (with the compiler's text), UsageError where there
+    is no variant or it no longer defines the kernel, DeviceError where there is no compiler.
     """
     directory = Path(os.path.abspath(directory))
     plan = CompileFile.read(directory)
     output = Path(os.path.abspath(output)) if output else directory / OUTPUT
     for copy in plan.files.values():
         if not (directory / copy).is_file():
-            raise UsageError(f"{directory / copy} is gone: the kernel cannot be rebuilt. Extract again, or put it back.")
+            raise UsageError(
+                f"{directory / copy} is gone: the kernel cannot be rebuilt. Extract again, or put it back."
+            )
     try:
         return _build(directory, plan, output, timeout_s)
     except BaseException:
@@ -63,9 +68,15 @@ def _build(directory: Path, plan: CompileFile, output: Path, timeout_s: float) -
         compiled = compile_.build(output)
     except CompileError as error:
         text = show_copies(plan, error.output)
-        gone = "" if compile_.in_place else f" The program's tree ({plan.command.directory}) is gone, so the copies were used."
+        gone = (
+            ""
+            if compile_.in_place
+            else f" The program's tree ({plan.command.directory}) is gone, so the copies were used."
+        )
         note = f" {compile_.compiler.note}" if compile_.compiler.note else ""
-        raise CompileError(f"{plan.variant} does not compile.{gone}{note}" if text else error.message, text) from None
+        raise CompileError(
+            f"{plan.variant} does not compile.{gone}{note}" if text else error.message, text
+        ) from None
     _check(plan, output)
     seconds = {**compiled.seconds, "total": time.perf_counter() - started}
     words = " ".join(compile_.compiler.words)
@@ -78,14 +89,17 @@ def _check(plan: CompileFile, output: Path) -> None:
     if plan.symbol not in made.kernel_names:
         names = ", ".join(made.kernel_names[:8]) or "no kernel at all"
         raise UsageError(
-            f"{plan.variant} no longer defines {plan.symbol}; it defines {names}. Keep the kernel's name, template arguments and "
+            f"{plan.variant} no longer defines {plan.symbol}; it defines {names}. Keep the kernel's name, "
+            "template arguments and "
             "parameter types as they were."
         )
     layout = layout_of(made.kernel(plan.symbol))
     if layout != plan.layout:
         raise UsageError(
-            f"The variant's kernel takes other arguments (offset, size: {list(layout)}) than the captured one "
-            f"({list(plan.layout)}): the captured arguments cannot be given to it. Keep the parameters as they were."
+            f"The variant's kernel takes other arguments (offset, size: {list(layout)}) than the captured "
+            "one "
+            f"({list(plan.layout)}): the captured arguments cannot be given to it. Keep the parameters as "
+            "they were."
         )
 
 
@@ -100,7 +114,7 @@ def show_copies(plan: CompileFile, text: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`python -m kerncap.core.recompile DIR [OUTPUT]`. Returns the exit code; compiler output goes to stderr."""
+    """`python -m kerncap.core.recompile DIR [OUTPUT]`. Returns the exit code; messages go to stderr."""
     if not 1 <= len(arguments) <= 2 or arguments[0].startswith("-"):
         print(f"usage: python -m kerncap.core.recompile DIR [OUTPUT]   (DIR holds {NAME})", file=sys.stderr)
         return 2
@@ -118,7 +132,10 @@ def main(arguments: Sequence[str]) -> int:
     if made.note:
         print(made.note, file=sys.stderr)
     steps = ", ".join(f"{name} {value:.2f} s" for name, value in made.seconds.items() if name != "total")
-    print(f"{os.path.relpath(made.object)}: {made.object.stat().st_size} bytes in {made.seconds['total']:.2f} s ({steps})")
+    print(
+        f"{os.path.relpath(made.object)}: {made.object.stat().st_size} bytes in {made.seconds['total']:.2f} "
+        f"s ({steps})"
+    )
     return 0
 
 

@@ -1,4 +1,6 @@
-"""Writing the project around a capture: the source to edit, its headers, the overlay, the Makefile, the README."""
+"""Writing the project around a capture: the source to edit, its headers, the overlay, the Makefile, the
+README.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ _SYSTEM = ("/usr", "/lib", "/lib64", "/opt/rocm", "/opt/amdgpu")
 class CaptureFacts:
     """What a person should read about the capture. `command` is the program's argument list.
 
-    `code_object` is the captured .hsaco, inside the reproducer's capture/code; `facts` are more (label, text) lines for
-    the README, such as grid, block, regions and bytes.
+    `code_object` is the captured .hsaco, inside the reproducer's capture/code; `facts` are more (label, text)
+    lines for the README, such as grid, block, regions and bytes.
     """
 
     symbol: str
@@ -45,10 +47,12 @@ class CaptureFacts:
 
 @dataclass(frozen=True)
 class ReproducerInfo:
-    """What was written. Paths are relative to the reproducer; `variant` is None where there is no source, and `reason` says why.
+    """What was written. Paths are relative to the reproducer; `variant` is None where there is no source, and
+    `reason` says why.
 
-    `rebuilt` is "identical" where compiling the unchanged copy gives the captured kernel's code byte for byte, "differs"
-    where it gives other code, None where it was not compiled; `notes` are sentences for a person.
+    `rebuilt` is "identical" where compiling the unchanged copy gives the captured kernel's code byte for
+    byte, "differs" where it gives other code, None where it was not compiled; `notes` are sentences for a
+    person.
     """
 
     language: str
@@ -81,18 +85,27 @@ def write_reproducer(
     language: str = "auto",
     progress: Callable[[str], None] = lambda _: None,
 ) -> ReproducerInfo:
-    """`write_project` for a capture whose records and manifest are on disk already; `out` is where `capture` is in.
+    """`write_project` for a capture whose records and manifest are on disk already; `out` is where `capture`
+    is in.
 
     `language` is one of kerncap.source.LANGUAGES, or "auto", or "none" to look for no source.
     """
     read = records.read(capture)
-    # Not manifest.read: it takes complete captures only, and this one becomes complete after its project is written.
+    # Not manifest.read: it takes complete captures only, and this one becomes complete after its project is
+    # written.
     document = json.loads((capture / manifest.NAME).read_text("utf-8", "surrogateescape"))
     dispatch, memory = document["dispatch"], document["memory"]
     lines = [
         ("dispatch", f"{dispatch['nth']} of this kernel, {dispatch['nth_overall']} of all"),
-        ("grid, block", f"{' x '.join(map(str, dispatch['grid']))} work-items, {' x '.join(map(str, dispatch['block']))}"),
-        ("memory", f"{memory['bytes']} bytes in {memory['regions']} regions ({memory['mode']}); {memory['changed_bytes']} changed"),
+        (
+            "grid, block",
+            f"{' x '.join(map(str, dispatch['grid']))} work-items, {' x '.join(map(str, dispatch['block']))}",
+        ),
+        (
+            "memory",
+            f"{memory['bytes']} bytes in {memory['regions']} regions ({memory['mode']}); "
+            f"{memory['changed_bytes']} changed",
+        ),
         ("captured", f"{document['created']}, kernel id {document['kernel']['id']}"),
         ("working directory", read.process.directory),
     ]
@@ -131,21 +144,29 @@ def write_project(
 ) -> ReproducerInfo:
     """Find the source of a captured kernel and write the project into `out`, which holds `capture/` already.
 
-    `out` may be renamed afterwards: nothing in it knows its own path. Without source the project is written all the same
-    and says why. Raises UsageError for a source directory that cannot be read or a language that is not known.
+    `out` may be renamed afterwards: nothing in it knows its own path. Without source the project is written
+    all the same and says why. Raises UsageError for a source directory that cannot be read or a language that
+    is not known.
     """
-    from kerncap.source import SourceRequest, find_source  # source builds on core; only this function needs it back
+    from kerncap.source import (
+        SourceRequest,
+        find_source,
+    )  # source builds on core; only this function needs it back
 
     for folder in source_dirs:
         if not folder.is_dir() or not os.access(folder, os.R_OK | os.X_OK):
             raise UsageError(f"--source-dir {folder} is no directory that can be read.")
     captured = read_code_object(facts.code_object)
     if language == "none":
-        info = ReproducerInfo("none", None, reason="The extraction was told not to look for source (--language none).")
+        info = ReproducerInfo(
+            "none", None, reason="The extraction was told not to look for source (--language none)."
+        )
         _write_texts(out, "hsaco", facts, info, captured)
         return info
     if not captured.describes(facts.symbol):
-        info = ReproducerInfo("unknown", None, reason=f"The code object does not describe the arguments of {facts.symbol}.")
+        info = ReproducerInfo(
+            "unknown", None, reason=f"The code object does not describe the arguments of {facts.symbol}."
+        )
         _write_texts(out, "hsaco", facts, info, captured)
         return info
     finding = find_source(
@@ -169,7 +190,9 @@ def write_project(
     plan = _copy_sources(out, facts, captured, finding.command, finding.dependencies, source_dirs)
     definition = None
     if finding.definition:
-        copy = plan.files.get(finding.definition.file) or plan.files.get(Path(os.path.realpath(finding.definition.file)))
+        copy = plan.files.get(finding.definition.file) or plan.files.get(
+            Path(os.path.realpath(finding.definition.file))
+        )
         definition = f"{copy or finding.definition.file}:{finding.definition.line}"
     progress("rebuilding the unchanged kernel")
     rebuilt, remarks = _rebuild(out, plan, captured)
@@ -216,9 +239,13 @@ def _copy_sources(
 
 
 def _is_local(path: Path, command: CompileCommand, source_dirs: Sequence[Path]) -> bool:
-    """Whether a file is the program's own: copied and editable. The compiler's and the system's headers are not."""
+    """Whether a file is the program's own: copied and editable. The compiler's and the system's headers are
+    not.
+    """
     try:
-        compiler = Path(os.path.realpath(resolve_compiler(command.arguments, command.directory).words[0])).parent
+        compiler = Path(
+            os.path.realpath(resolve_compiler(command.arguments, command.directory).words[0])
+        ).parent
     except KerncapError:
         compiler = Path("/usr/bin")
     home = compiler.parent if compiler.name == "bin" else compiler
@@ -230,7 +257,9 @@ def _is_local(path: Path, command: CompileCommand, source_dirs: Sequence[Path]) 
 
 
 def _tree_root(unit: Path, shared: Path, source_dirs: Sequence[Path]) -> Path:
-    """What a patch counts paths from: the repository, else what the user named, else the files' common directory."""
+    """What a patch counts paths from: the repository, else what the user named, else the files' common
+    directory.
+    """
     for parent in unit.parents:
         if (parent / ".git").exists():
             return parent
@@ -241,7 +270,8 @@ def _tree_root(unit: Path, shared: Path, source_dirs: Sequence[Path]) -> Path:
 def overlay_text(files: dict[Path, str]) -> str:
     """A clang VFS overlay (YAML, written as JSON) that shows the copies under the original names.
 
-    Names in messages stay the originals': a copy's own directory must not be where its quoted includes are looked for.
+    Names in messages stay the originals': a copy's own directory must not be where its quoted includes are
+    looked for.
     """
     folders: dict[str, list[dict[str, str]]] = {}
     for path, copy in files.items():
@@ -262,16 +292,23 @@ def _rebuild(out: Path, plan: CompileFile, captured: CodeObject) -> tuple[str | 
     with tempfile.TemporaryDirectory(prefix="kerncap-") as scratch:
         try:
             made = recompile(out, Path(scratch) / "unchanged.hsaco", timeout_s=180.0)
-            same = machine_code(read_code_object(made.object), plan.symbol) == machine_code(captured, plan.symbol)
+            same = machine_code(read_code_object(made.object), plan.symbol) == machine_code(
+                captured, plan.symbol
+            )
         except KerncapError as error:
             first = error.output.strip().splitlines()[:1] if isinstance(error, CompileError) else []
             detail = f" ({first[0]})" if first else ""
-            return None, [f"The unchanged kernel does not rebuild here, so an edit will not either: {error.message}{detail}"]
+            return None, [
+                "The unchanged kernel does not rebuild here, so an edit will not either: "
+                f"{error.message}{detail}"
+            ]
     if same:
         return "identical", []
     return "differs", [
-        "The rebuilt, unchanged kernel is not the captured one byte for byte: it was built by another compiler, with other "
-        "options, or from another version of the source. Compare an edit with the rebuilt kernel before crediting it."
+        "The rebuilt, unchanged kernel is not the captured one byte for byte: it was built by another "
+        "compiler, with other "
+        "options, or from another version of the source. Compare an edit with the rebuilt kernel before "
+        "crediting it."
     ]
 
 
@@ -282,7 +319,9 @@ def machine_code(code_object: CodeObject, symbol: str) -> bytes | None:
     return bytes(data) if data is not None else None
 
 
-def _write_texts(out: Path, kind: str, facts: CaptureFacts, info: ReproducerInfo, captured: CodeObject) -> None:
+def _write_texts(
+    out: Path, kind: str, facts: CaptureFacts, info: ReproducerInfo, captured: CodeObject
+) -> None:
     described = captured.describes(facts.symbol)
     values = {
         "facts": facts,

@@ -19,7 +19,9 @@ def templates_dir() -> Path:
     for candidate in (package / "_templates", package.parent.parent / "reproducer_templates"):
         if candidate.is_dir():
             return candidate
-    raise DeviceError(f"reproducer_templates is not beside {package}: install kerncap again.", missing="templates")
+    raise DeviceError(
+        f"reproducer_templates is not beside {package}: install kerncap again.", missing="templates"
+    )
 
 
 def render(name: str, **values: object) -> str:

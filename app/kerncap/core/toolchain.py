@@ -1,11 +1,13 @@
 """The compilers that can rebuild a kernel here, and running them with a limit.
 
-On a machine with ROCm the program's own compiler is used. Elsewhere clang comes from the `ziglang` package: it has the
-AMDGPU target and LLD, but its driver cannot start its own linker, so that an object is made first and linked by hand.
+On a machine with ROCm the program's own compiler is used. Elsewhere clang comes from the `ziglang` package:
+it has the AMDGPU target and LLD, but its driver cannot start its own linker, so that an object is made first
+and linked by hand.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -24,7 +26,9 @@ DEFAULT_TIMEOUT_S = 600.0
 
 
 class CompileError(KerncapError):
-    """The compiler or the linker refused the source. `output` is what it said, with paths as the reader sees them."""
+    """The compiler or the linker refused the source. `output` is what it said, with paths as the reader sees
+    them.
+    """
 
     exit_code = 1
 
@@ -37,8 +41,9 @@ class CompileError(KerncapError):
 class Compiler:
     """A compiler driver for HIP device code.
 
-    `words` start it; `kind` is "zig" (needs its linker started by hand), "hipcc" or "clang"; `extra` are options that
-    it needs on this machine; `note` says in a sentence why it is not the program's own one, if it is not.
+    `words` start it; `kind` is "zig" (needs its linker started by hand), "hipcc" or "clang"; `extra` are
+    options that it needs on this machine; `note` says in a sentence why it is not the program's own one, if
+    it is not.
     """
 
     words: tuple[str, ...]
@@ -88,7 +93,9 @@ def run_tool(
         output, _ = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         _end(process)
-        raise CompileError(f"{Path(words[0]).name} did not finish within {timeout_s:g} s and was ended.") from None
+        raise CompileError(
+            f"{Path(words[0]).name} did not finish within {timeout_s:g} s and was ended."
+        ) from None
     except BaseException:
         _end(process)
         raise
@@ -96,10 +103,8 @@ def run_tool(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    try:
+    with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
-    except OSError:
-        pass
     process.wait(timeout=10)
     if process.stdout:
         process.stdout.close()
@@ -154,8 +159,8 @@ def fallback_compiler(why: str = "") -> Compiler:
     if program is None:
         raise DeviceError(
             (f"{why}, and there" if why else "There")
-            + " is no other compiler for AMD GPUs here. Install ROCm, or `pip install 'kerncap[sim]'` for zig's clang, "
-            "or name a clang with the AMDGPU target in KERNCAP_CLANG.",
+            + " is no other compiler for AMD GPUs here. Install ROCm, or `pip install 'kerncap[sim]'` for zig's "
+            "clang, or name a clang with the AMDGPU target in KERNCAP_CLANG.",
             missing="compiler",
         )
     note = f"{why}; zig's clang is used, without ROCm's headers and device libraries." if why else ""
@@ -182,13 +187,17 @@ def _classify(words: tuple[str, ...], note: str) -> Compiler:
         # `zig cc` and `zig c++` are front ends with options of their own; `zig clang` is clang itself.
         driver = words[1] if len(words) > 1 else "clang"
         if driver in ("cc", "c++"):
-            return Compiler((words[0], "clang", *(("--driver-mode=g++",) if driver == "c++" else ())), "zig", note=note)
+            return Compiler(
+                (words[0], "clang", *(("--driver-mode=g++",) if driver == "c++" else ())), "zig", note=note
+            )
         return Compiler(words if len(words) > 1 else (words[0], "clang"), "zig", note=note)
     name = Path(words[-1] if len(words) > 1 and is_compiler(words[-1]) else words[0]).name
     return Compiler(words, "hipcc" if name.startswith("hipcc") else "clang", note=note)
 
 
-def language_arguments(compiler: Compiler, original: Sequence[str], arguments: Sequence[str], source: int) -> list[str]:
+def language_arguments(
+    compiler: Compiler, original: Sequence[str], arguments: Sequence[str], source: int
+) -> list[str]:
     """`arguments` with what hipcc would have added, for a command of hipcc's that another clang runs.
 
     hipcc compiles any C++ or CUDA suffix as HIP, and optimises with -O3 where no -O is given.

@@ -8,7 +8,8 @@ __all__ = ["LANGUAGES", "Definition", "SourceFinding", "SourceRequest", "find_so
 
 
 def find_source(request: SourceRequest, language: str | None = None) -> SourceFinding:
-    """The source of a kernel; `language` (one of LANGUAGES) is what the user says it is, else HIP is looked for.
+    """The source of a kernel; `language` (one of LANGUAGES) is what the user says it is, else HIP is looked
+    for.
 
     A finding without a command says why in `reason`. Raises UsageError on a language that is not known.
     """
@@ -17,6 +18,8 @@ def find_source(request: SourceRequest, language: str | None = None) -> SourceFi
     if language in (None, "hip"):
         finding = find_hip(request)
         if finding.command is None and language is None:
-            return SourceFinding("unknown", None, finding.definition, reason=finding.reason, notes=finding.notes)
+            return SourceFinding(
+                "unknown", None, finding.definition, reason=finding.reason, notes=finding.notes
+            )
         return finding
     return SourceFinding(language, reason=f"This version does not look for the source of {language} kernels.")

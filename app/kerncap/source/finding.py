@@ -20,8 +20,9 @@ def _quiet(_: str) -> None:
 class SourceRequest:
     """A captured kernel whose source is wanted.
 
-    `symbol` is mangled; `target` is what its code object was compiled for. `source_dirs` are what the user named;
-    `working_directory` and `executable` are the program's, and are only looked at for compile_commands.json.
+    `symbol` is mangled; `target` is what its code object was compiled for. `source_dirs` are what the user
+    named; `working_directory` and `executable` are the program's, and are only looked at for
+    compile_commands.json.
     """
 
     symbol: str
@@ -48,8 +49,9 @@ class Definition:
 class SourceFinding:
     """The answer. Without a `command` there is nothing to recompile, and `reason` says why in a sentence.
 
-    `dependencies` are the unit and every file that its device compile reads, absolute and in the order of reading,
-    toolchain and system files included. `notes` are sentences a person should see, such as options that were guessed.
+    `dependencies` are the unit and every file that its device compile reads, absolute and in the order of
+    reading, toolchain and system files included. `notes` are sentences a person should see, such as options
+    that were guessed.
     """
 
     language: str

@@ -1,4 +1,4 @@
-"""Probes of units, kept between runs: a big project's candidates are compiled once, not at every extraction."""
+"""Probes of units, kept between runs: candidates of a big project are compiled once, not each time."""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ class Database:
 
 
 def find_databases(near: Iterable[Path]) -> list[Path]:
-    """compile_commands.json in the given directories, up to two levels below, and in those above up to the repository's root."""
+    """compile_commands.json in the given directories, up to two levels below, and in those above up to the
+    repository's root.
+    """
     found: dict[Path, None] = {}
     for start in near:
         directory = Path(os.path.abspath(start))
@@ -61,7 +63,9 @@ def _below(directory: Path, depth: int) -> Iterator[Path]:
 
 
 def load(paths: Iterable[Path]) -> Database:
-    """The HIP units of databases. One that cannot be read is a note, not an error: others may still have the unit."""
+    """The HIP units of databases. One that cannot be read is a note, not an error: others may still have the
+    unit.
+    """
     commands: list[CompileCommand] = []
     notes: list[str] = []
     used: list[Path] = []

@@ -1,8 +1,9 @@
 """The unit that makes a captured kernel.
 
-Cheapest proof first: the debug information names the unit; an object file of the build defines the symbol; the frontend,
-run on the units that can reach a definition of that name, makes the symbol. Names alone never decide where a compiler
-is there: several units may include the same header, and only one may instantiate what was captured.
+Cheapest proof first: the debug information names the unit; an object file of the build defines the symbol;
+the frontend, run on the units that can reach a definition of that name, makes the symbol. Names alone never
+decide where a compiler is there: several units may include the same header, and only one may instantiate what
+was captured.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ class _Search:
 
 
 def find_hip(request: SourceRequest) -> SourceFinding:
-    """The translation unit that defines `request.symbol`, its command and its files; else a reason in a sentence."""
+    """The translation unit that defines `request.symbol`, its command and its files; else a reason in a
+    sentence.
+    """
     search = _Search(request)
     notes = search.notes + list(search.database.notes)
     chosen = _from_database(search)
@@ -154,7 +157,9 @@ def _confirm(search: _Search, commands: Sequence[CompileCommand]) -> _Chosen | N
     request = search.request
     if not commands:
         return None
-    request.progress(f"looking for {request.symbol[:80]} in {len(commands)} translation unit{'s' * (len(commands) > 1)}")
+    request.progress(
+        f"looking for {request.symbol[:80]} in {len(commands)} translation unit{'s' * (len(commands) > 1)}"
+    )
     found: dict[int, tuple[CompileCommand, Probe, list[str]]] = {}
 
     def probe(index: int) -> None:
@@ -177,7 +182,7 @@ def _confirm(search: _Search, commands: Sequence[CompileCommand]) -> _Chosen | N
 
 
 def _from_sources(search: _Search) -> _Chosen | None:
-    """Without a database: files that define the kernel, and units that include them, with a guessed command."""
+    """Without a database: files that define the kernel, units that include them, and a guessed command."""
     units = [f for f in search.files if f.suffix in SOURCES]
     candidates: dict[Path, None] = {}
     if search.debug and Path(search.debug.unit).is_file():
@@ -198,7 +203,8 @@ def _from_sources(search: _Search) -> _Chosen | None:
             continue
         if search.request.symbol in probe.kernels:
             note = (
-                "No compile command of this unit is known: it is compiled with -O3 and the include directories that it needs. Give "
+                "No compile command of this unit is known: it is compiled with -O3 and the include "
+                "directories that it needs. Give "
                 "--source-dir a tree with compile_commands.json to rebuild it as the program was built."
             )
             return command, probe, [note]
@@ -211,7 +217,9 @@ def _definition(search: _Search, dependencies: Iterable[Path]) -> Definition | N
     wanted = list(dependencies)
     sites: list[Site] = [s for s in search.sites if not wanted or any(_same(d, str(s.file)) for d in wanted)]
     if not sites and wanted:
-        sites = find_sites((d for d in wanted if d.suffix in SOURCES | HEADERS), symbol_words(search.request.symbol))
+        sites = find_sites(
+            (d for d in wanted if d.suffix in SOURCES | HEADERS), symbol_words(search.request.symbol)
+        )
     return Definition(sites[0].file, sites[0].kernel.line) if sites else None
 
 
@@ -246,19 +254,27 @@ def _reason(search: _Search) -> str:
     request = search.request
     name = (symbol_words(request.symbol) or [request.symbol])[0]
     if not request.source_dirs and not search.database.commands:
-        return "No --source-dir was given, and no compile_commands.json is near the program: its source is not known."
+        return (
+            "No --source-dir was given, and no compile_commands.json is near the program: "
+            "the kernel's source is not known."
+        )
     failure = next(iter(search.failures.values()), None)
     if time.monotonic() > search.deadline:
         return f"The search for the unit that defines {name} was ended after {request.timeout_s:g} s."
     if failure is not None:
         first = failure.output.strip().splitlines()[:1] if isinstance(failure, CompileError) else []
         detail = f" {first[0]}" if first else ""
-        return f"No unit that compiles here defines {request.symbol}. The first that did not compile: {failure.message}{detail}"
+        return (
+            f"No unit that compiles here defines {request.symbol}. The first that did not compile: "
+            f"{failure.message}{detail}"
+        )
     if search.sites:
         where = search.sites[0]
         return (
-            f"{where.file}:{where.kernel.line} has a kernel {where.kernel.name}, but no unit that is known makes {request.symbol}: "
-            "the source is of another version, or the unit that instantiates it is not in compile_commands.json."
+            f"{where.file}:{where.kernel.line} has a kernel {where.kernel.name}, but no unit that is known "
+            f"makes {request.symbol}: "
+            "the source is of another version, or the unit that instantiates it is not in "
+            "compile_commands.json."
         )
     roots = ", ".join(str(r) for r in search.roots) or "the program's directories"
     return f"No kernel {name} is defined in the C++ and HIP sources of {roots}."

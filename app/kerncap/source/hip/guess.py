@@ -19,12 +19,19 @@ _ATTEMPTS = 24
 def guess_command(request: SourceRequest, file: Path, files: Sequence[Path]) -> tuple[CompileCommand, Probe]:
     """`-x hip -O3` with the user's defines, and the include directories that the sources turn out to need.
 
-    A header that is not found is looked for in the tree: its directory becomes an -I. Raises CompileError where the file
-    does not compile even so.
+    A header that is not found is looked for in the tree: its directory becomes an -I. Raises CompileError
+    where the file does not compile even so.
     """
     includes: list[str] = []
     for _ in range(_ATTEMPTS):
-        words = ["hipcc", "-x", "hip", "-O3", *(f"-I{i}" for i in includes), *(f"-D{d}" for d in request.defines)]
+        words = [
+            "hipcc",
+            "-x",
+            "hip",
+            "-O3",
+            *(f"-I{i}" for i in includes),
+            *(f"-D{d}" for d in request.defines),
+        ]
         command = CompileCommand(file.parent, (*words, "-c", str(file)), file, None, "guessed")
         try:
             return command, cached_probe(DeviceCompile.of(command, request.target, request.symbol))
@@ -34,7 +41,9 @@ def guess_command(request: SourceRequest, file: Path, files: Sequence[Path]) -> 
             if folder is None or str(folder) in includes:
                 raise
             includes.append(str(folder))
-    raise CompileError(f"{file} needs more than {_ATTEMPTS} include directories: give a compile_commands.json.")
+    raise CompileError(
+        f"{file} needs more than {_ATTEMPTS} include directories: give a compile_commands.json."
+    )
 
 
 def _include_directory(name: str, files: Sequence[Path]) -> Path | None:

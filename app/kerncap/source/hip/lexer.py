@@ -1,8 +1,9 @@
 """Kernel definitions in C++ source, found by its tokens.
 
-Not a parser: comments, strings and preprocessor lines are taken away, and `__global__` (or a macro that stands for
-it) is followed to the name before the parameter list. Attributes, __launch_bounds__, templates, return types and the
-scope of the name may stand between. Which unit really makes a kernel is the compiler's to say (kerncap.source.hip.find).
+Not a parser: comments, strings and preprocessor lines are taken away, and `__global__` (or a macro that
+stands for it) is followed to the name before the parameter list. Attributes, __launch_bounds__, templates,
+return types and the scope of the name may stand between. Which unit really makes a kernel is the compiler's
+to say (kerncap.source.hip.find).
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ def tokens(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def scan(text: str, markers: Sequence[str] = ()) -> Scan:
-    """The kernels, includes and macros of a source text; `markers` are macros of other files that mean `__global__`."""
+    """The kernels, includes and macros of a source text; `markers` are macros of other files that mean
+    `__global__`.
+    """
     code: list[Token] = []
     includes: list[str] = []
     macros: dict[str, Macro] = {}
@@ -107,7 +110,11 @@ def scan(text: str, markers: Sequence[str] = ()) -> Scan:
 
 
 def _directive(
-    stream: Iterator[tuple[str, str, int]], line: int, includes: list[str], macros: dict[str, Macro], words: set[str]
+    stream: Iterator[tuple[str, str, int]],
+    line: int,
+    includes: list[str],
+    macros: dict[str, Macro],
+    words: set[str],
 ) -> None:
     """One preprocessor line, continuations included."""
     row: list[tuple[str, str, int]] = []
@@ -128,8 +135,8 @@ def _directive(
         macro = row[1][1]
         rest = row[2:]
         parameters: tuple[str, ...] | None = None
-        # A "(" right after the name makes it function-like; blanks are gone here, so an object-like macro whose
-        # body starts with "(" is taken for one too. Neither is a kernel marker.
+        # A "(" right after the name makes it function-like; blanks are gone here, so an object-like macro
+        # whose body starts with "(" is taken for one too. Neither is a kernel marker.
         if rest and rest[0][1] == "(":
             close = next((i for i, t in enumerate(rest) if t[1] == ")"), None)
             if close is not None and all(t[0] == "word" or t[1] in ",." for t in rest[1:close]):
@@ -153,7 +160,11 @@ def _is_marker(code: Sequence[Token], index: int, markers: set[str]) -> bool:
     if token.text in markers:
         return True
     # __attribute__((global)), which is what __global__ stands for.
-    return token.text == _GLOBAL_ATTRIBUTE and [t.text for t in code[max(0, index - 3) : index]] == ["__attribute__", "(", "("]
+    return token.text == _GLOBAL_ATTRIBUTE and [t.text for t in code[max(0, index - 3) : index]] == [
+        "__attribute__",
+        "(",
+        "(",
+    ]
 
 
 def _sites(code: Sequence[Token], markers: set[str]) -> Iterator[KernelSite]:
@@ -190,11 +201,15 @@ def _follow(code: Sequence[Token], index: int) -> KernelSite | None:
     return None
 
 
-_WITH_ARGUMENTS = frozenset({"__launch_bounds__", "__attribute__", "__declspec", "alignas", "decltype", "noexcept"})
+_WITH_ARGUMENTS = frozenset(
+    {"__launch_bounds__", "__attribute__", "__declspec", "alignas", "decltype", "noexcept"}
+)
 
 
 def _another_list(code: Sequence[Token], end: int) -> bool:
-    """Whether a name and a parameter list still follow: then the parentheses before were a macro's, such as BOUNDS(256)."""
+    """Whether a name and a parameter list still follow: then the parentheses before were a macro's, such as
+    BOUNDS(256).
+    """
     for index in range(end, min(len(code), end + 60)):
         text = code[index].text
         if text in (";", "{", "}", ":", "=") or text in _WITH_ARGUMENTS:
@@ -241,9 +256,13 @@ def _skip_template(code: Sequence[Token], index: int) -> int:
 
 
 def _macro_sites(code: Sequence[Token], macros: dict[str, Macro], markers: set[str]) -> list[KernelSite]:
-    """Kernels that a function-like macro defines: `DEFINE_SCALE(f32, float)` with `__global__ void scale_##T(...)`."""
+    """Kernels that a function-like macro defines: `DEFINE_SCALE(f32, float)` with `__global__ void
+    scale_##T(...)`.
+    """
     makers = {
-        name: m for name, m in macros.items() if m.parameters is not None and any(t.text in markers for t in m.body)
+        name: m
+        for name, m in macros.items()
+        if m.parameters is not None and any(t.text in markers for t in m.body)
     }
     found: list[KernelSite] = []
     for index, token in enumerate(code[:-1]):
@@ -292,8 +311,8 @@ def _paste(words: list[str]) -> list[str]:
 def symbol_words(symbol: str) -> list[str]:
     """The names in a mangled symbol, in order: `_ZN2ns3mulILi39EEvPi` has ns, mul.
 
-    Itanium C++ ABI, "<source-name>": a decimal length and that many characters. A symbol that is not mangled is its own
-    name. Template arguments may add names; the kernel's own comes first.
+    Itanium C++ ABI, "<source-name>": a decimal length and that many characters. A symbol that is not mangled
+    is its own name. Template arguments may add names; the kernel's own comes first.
     """
     if not symbol.startswith("_Z"):
         return [symbol.split(".")[0]]
@@ -306,7 +325,20 @@ def symbol_words(symbol: str) -> list[str]:
             continue
         length, start = int(match[0]), match.end()
         word = symbol[start : start + length]
-        literal = symbol[index - 2 : index] in ("Li", "Lj", "Lb", "Ll", "Lm", "Lx", "Ly", "Ls", "Lt", "Lh", "Lc", "La")
+        literal = symbol[index - 2 : index] in (
+            "Li",
+            "Lj",
+            "Lb",
+            "Ll",
+            "Lm",
+            "Lx",
+            "Ly",
+            "Ls",
+            "Lt",
+            "Lh",
+            "Lc",
+            "La",
+        )
         if not literal and len(word) == length and re.fullmatch(r"[A-Za-z_]\w*", word):
             names.append(word)
             index = start + length

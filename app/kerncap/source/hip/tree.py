@@ -12,8 +12,12 @@ from pathlib import Path
 from kerncap.source.hip.lexer import KernelSite, scan
 
 SOURCES = frozenset({".hip", ".cu", ".cpp", ".cc", ".cxx", ".c++", ".C"})
-HEADERS = frozenset({".h", ".hpp", ".hh", ".hxx", ".h++", ".cuh", ".hiph", ".inl", ".inc", ".ipp", ".tpp", ".def"})
-_SKIP = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv", "CMakeFiles", "isolated"})
+HEADERS = frozenset(
+    {".h", ".hpp", ".hh", ".hxx", ".h++", ".cuh", ".hiph", ".inl", ".inc", ".ipp", ".tpp", ".def"}
+)
+_SKIP = frozenset(
+    {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv", "CMakeFiles", "isolated"}
+)
 _MAX_FILE = 8 << 20
 _DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+[^\n{]*(?:__global__|\(\(global\)\))", re.M)
 
@@ -27,7 +31,9 @@ class Site:
 
 
 def source_files(roots: Iterable[Path], deadline: float) -> Iterator[Path]:
-    """C++ and HIP files below the roots, no directory twice; stops at `deadline` (time.monotonic). Python and other files are not looked at."""
+    """C++ and HIP files below the roots, no directory twice; stops at `deadline` (time.monotonic). Python and
+    other files are not looked at.
+    """
     seen: set[tuple[int, int]] = set()
     for root in roots:
         if root.is_file():
@@ -75,7 +81,9 @@ def find_sites(files: Iterable[Path], names: Sequence[str]) -> list[Site]:
             if kernel.name in names:
                 sites.append(Site(path, kernel))
     # The kernel's own name comes before the names in its template arguments.
-    return sorted(sites, key=lambda s: (names.index(s.kernel.name), not s.kernel.is_definition, not s.kernel.exact))
+    return sorted(
+        sites, key=lambda s: (names.index(s.kernel.name), not s.kernel.is_definition, not s.kernel.exact)
+    )
 
 
 def including_units(target: Path, units: Iterable[Path], files: Iterable[Path]) -> list[Path]:
