@@ -76,10 +76,9 @@ class Captured:
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """The pattern fits several loaded kernels; of those, these were launched until the program's end."""
+    """The pattern fits several loaded kernels, or none by the interposer's rules; these were launched."""
 
     launched: tuple[KernelStats, ...]
-    message: str
 
 
 def kernel_lines(kernels: Sequence[KernelStats], of: Sequence[KernelStats] | None = None) -> str:
@@ -258,13 +257,12 @@ class _Run:
             )
         kernels = self.reader.snapshot().kernels
         found = matching(pattern, kernels)
-        if status.state == CaptureState.AMBIGUOUS and found:
-            return Ambiguous(tuple(found), status.message)
+        if found and status.state == CaptureState.AMBIGUOUS:
+            return Ambiguous(tuple(found))
         if found and self.request.nth > 1 and max(k.calls for k in found) < self.request.nth:
             raise WorkloadError(
                 f"{one_line(found[0].name, 160)} was launched {found[0].calls} times; dispatch "
-                f"{self.request.nth} was "
-                f"asked for (--dispatch)",
+                f"{self.request.nth} was asked for (--dispatch)",
                 **self._details(),
             )
         if found and any(self.request.grid):
@@ -272,12 +270,13 @@ class _Run:
                 f"{one_line(found[0].name, 160)} was launched, but never with the grid {self.request.grid}",
                 **self._details(),
             )
+        if found and not self.request.exact:
+            return Ambiguous(tuple(found))
         runtimes = self.watch.runtimes()
         loaded = f" Runtimes that were loaded: {', '.join(runtimes)}." if runtimes and kernels else ""
-        why = f" ({status.message})" if status.message else ""
-        raise WorkloadError(
-            f"{pattern} was never launched{why}.{loaded}{self._launched()}", **self._details()
-        )
+        why = f": {status.message.splitlines()[0]}" if status.message else ""
+        verb = "was launched, but not captured" if found else "was never launched"
+        raise WorkloadError(f"{pattern} {verb}{why}.{loaded}{self._launched()}", **self._details())
 
 
 def ambiguous_error(pattern: str, kernels: Sequence[KernelStats]) -> UsageError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import os
 import shutil
@@ -158,7 +157,7 @@ def self_test(device: str | None = None, on_step: Callable[[str], None] | None =
         output = where / "isolated"
 
         def do_build() -> str:
-            command.extend(build(where / "demo").command)
+            command.extend(build(where / "demo", device=device).command)
             return "the demonstration program is built"
 
         def do_profile() -> str:
@@ -208,18 +207,38 @@ def self_test(device: str | None = None, on_step: Callable[[str], None] | None =
 
 
 def cost_table(arch: str) -> str:
-    """The simulator's cost table as text. Raises DeviceError where the simulator is not built or does not
-    know `arch`.
+    """The simulator's cost table as text.
+
+    It is asked for in a process of its own: the simulated runtime reads its environment once, and starts
+    threads. Raises DeviceError where the simulator is not built or does not know `arch`.
     """
     path = native.native_path(native.SIM_RUNTIME)
+    environment = {**os.environ, "KERNCAP_SIM": arch}
+    command = [sys.executable, "-c", _ASK_COSTS, str(path)]
     try:
-        library = ctypes.CDLL(str(path))
-        function = library.kerncap_sim_cost_table
-    except (OSError, AttributeError) as error:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    except (OSError, subprocess.SubprocessError) as error:
         raise DeviceError(f"{path} does not tell its cost table: {error}") from None
-    function.restype = ctypes.c_char_p
-    function.argtypes = [ctypes.c_char_p]
-    text = function(arch.encode())
-    if not text:
-        raise DeviceError(f"the simulator has no cost table for {arch}")
-    return bytes(text).decode()
+    if done.returncode != 0 or not done.stdout:
+        reason = (done.stderr.strip().splitlines() or ["no simulated GPU"])[-1]
+        raise DeviceError(f"{path} does not tell the cost table of {arch}: {reason}")
+    return done.stdout
+
+
+# The simulator describes one of its agents: kerncap_sim_cost_table(hsa_agent_t.handle), null for a CPU.
+_ASK_COSTS = """
+import ctypes, sys
+hsa = ctypes.CDLL(sys.argv[1])
+found = []
+Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p)
+hsa.kerncap_sim_cost_table.restype = ctypes.c_char_p
+hsa.kerncap_sim_cost_table.argtypes = [ctypes.c_uint64]
+if hsa.hsa_init() != 0:
+    sys.exit("hsa_init failed")
+hsa.hsa_iterate_agents(Callback(lambda agent, data: found.append(agent) or 0), None)
+texts = [text for agent in found if (text := hsa.kerncap_sim_cost_table(agent))]
+if texts:
+    sys.stdout.write(texts[0].decode())
+    sys.stdout.flush()
+hsa.hsa_shut_down()
+"""

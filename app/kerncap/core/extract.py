@@ -285,15 +285,13 @@ def extract(
                 raise ambiguous_error(kernel, outcome.launched)
             only = outcome.launched[0]
             warnings.append(
-                f"{kernel} fits several kernels of the loaded code, of which one was launched: {only.id} "
-                f"{one_line(only.name, 160)}; the program was run again for it"
+                f"of the kernels that {kernel} fits, one was launched: {only.id} {one_line(only.name, 160)}; "
+                "the program was run again for it"
             )
             _notify(on_progress, "running again")
             outcome = run(replace(request, pattern=only.id, exact=True), on_progress)
         if not isinstance(outcome, Captured):
-            raise WorkloadError(
-                f"{kernel} was not captured: the id {request.pattern} fits several kernels in the second run"
-            )
+            raise WorkloadError(f"{kernel} was launched, but not captured")
         result = finish(
             partial,
             device=used,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 _OPEN = "<({["
@@ -122,13 +122,14 @@ def is_id(pattern: str) -> bool:
 def matching(pattern: str, kernels: Sequence[K]) -> list[K]:
     """The kernels that `pattern` can mean, by the first of these rules that fits any.
 
-    An id or its beginning; the mangled or the demangled name; the bare function name; a part of either name.
+    An id or its beginning; the mangled or the demangled name; the bare function name; a part of either name
+    (by which the runtime's own copy kernels are never meant).
     """
-    rules = (
+    rules: tuple[Callable[[K], bool], ...] = (
         lambda k: is_id(pattern) and k.id.startswith(pattern.lower()),
         lambda k: pattern in (k.symbol, k.name, k.symbol.removesuffix(".kd")) or pattern == k.symbol + ".kd",
         lambda k: pattern == base_name(k.name),
-        lambda k: pattern in k.name or pattern in k.symbol,
+        lambda k: (pattern in k.name or pattern in k.symbol) and getattr(k, "kind", "") != "runtime",
     )
     for rule in rules:
         found = [kernel for kernel in kernels if rule(kernel)]
