@@ -26,9 +26,10 @@ _DEVICE_OPTIONS = ("-O3", "-gline-tables-only")
 
 @dataclass(frozen=True)
 class BuiltDemo:
-    """A built demonstration program: the command that runs it, its source, and variables it needs beyond kerncap's own.
+    """A built demonstration program: the command that runs it, its source, and the environment it needs.
 
-    `env` is what a run outside kerncap needs to find the runtime; `kerncap profile` and `extract` set that themselves.
+    `env` is what a run outside kerncap needs to find the runtime; `kerncap profile` and `extract` set that
+    themselves.
     """
 
     command: list[str]
@@ -67,8 +68,8 @@ def _rocm_root() -> Path:
         if root and (Path(root) / "include/hip/hip_runtime_api.h").is_file():
             return Path(root)
     raise DeviceError(
-        "ROCm's HIP headers are not in ROCM_PATH, HIP_PATH or /opt/rocm: install ROCm's hip-dev package, or name the "
-        "folder in ROCM_PATH."
+        "ROCm's HIP headers are not in ROCM_PATH, HIP_PATH or /opt/rocm: install ROCm's hip-dev package, or "
+        "name the folder in ROCM_PATH."
     )
 
 
@@ -101,13 +102,13 @@ def _run(words: Sequence[str], directory: Path) -> None:
     finished = run_tool(words, directory=directory, timeout_s=_LIMIT_S)
     if finished.code:
         raise KerncapError(
-            f"The demonstration program does not build: `{' '.join(words)}` in {directory} ended with exit code "
-            f"{finished.code}.\n{finished.output.rstrip()}"
+            f"The demonstration program does not build: `{' '.join(words)}` in {directory} ended with exit "
+            f"code {finished.code}.\n{finished.output.rstrip()}"
         )
 
 
 def _device_steps(directory: Path, arch: str, rocm: bool) -> tuple[list[_Entry], list[list[str]]]:
-    """How each kernel file is compiled, and the links that follow where the compiler does not link by itself."""
+    """How each kernel file is compiled, and the links that follow where the compiler does not link."""
     entries, links = [], []
     clang = rocm_clang() if rocm else None
     zig_program = zig()
@@ -158,8 +159,9 @@ def build(
 ) -> BuiltDemo:
     """Put the demonstration program's tree into `directory`, and build it for `device` there.
 
-    The build also writes compile_commands.json with the commands that were run. Raises UsageError where the folder is
-    in use, DeviceError where a compiler or a runtime is missing, KerncapError with the compiler's text where it fails.
+    The build also writes compile_commands.json with the commands that were run. Raises UsageError where the
+    folder is in use, DeviceError where a compiler or a runtime is missing, KerncapError with the compiler's
+    text where it fails.
     """
     chosen = device if isinstance(device, Device) else resolve_device(device)
     where = Path(os.path.abspath(directory))

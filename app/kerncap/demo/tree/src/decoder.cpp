@@ -86,7 +86,8 @@ Decoder::DeviceMatrix Decoder::upload(const Matrix& matrix) {
 }
 
 void Decoder::norm(const float* x, const Buffer<float>& weight) {
-  rms_norm_({1}, kBlock, 0, x, static_cast<const float*>(weight.data()), normed_.data(), config_.embd, config_.eps);
+  rms_norm_({1}, kBlock, 0, x, static_cast<const float*>(weight.data()), normed_.data(), config_.embd,
+            config_.eps);
 }
 
 void Decoder::quantize(const float* x, int n) {
@@ -96,8 +97,9 @@ void Decoder::quantize(const float* x, int n) {
 // Of the quantised activations.
 void Decoder::multiply(const DeviceMatrix& x, float* dst, const DeviceMatrix* gate, float* dst_gate) {
   const block_q8_0* second = gate == nullptr ? nullptr : gate->blocks.data();
-  mul_mat_vec_q_({blocks(x.rows, kRowsPerBlock)}, 64, 0, static_cast<const block_q8_0*>(x.blocks.data()), second,
-                 static_cast<const block_q8_1*>(quantized_.data()), dst, dst_gate, x.rows, x.blocks_per_row);
+  mul_mat_vec_q_({blocks(x.rows, kRowsPerBlock)}, 64, 0, static_cast<const block_q8_0*>(x.blocks.data()),
+                 second, static_cast<const block_q8_1*>(quantized_.data()), dst, dst_gate, x.rows,
+                 x.blocks_per_row);
 }
 
 void Decoder::attend(const DeviceLayer& layer) {

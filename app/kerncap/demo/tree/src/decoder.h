@@ -13,7 +13,8 @@ class Decoder {
   Decoder(const Model& model, const std::string& kernels, int positions);
 
   void start(int token);
-  // Decodes the token chosen last, at the next position; the next token and, with `logits`, what it was chosen from.
+  // Decodes the token chosen last, at the next position; the next token and, with `logits`, what it was
+  // chosen from.
   int step(std::vector<float>* logits);
 
  private:
@@ -32,15 +33,16 @@ class Decoder {
   static DeviceMatrix upload(const Matrix& matrix);
   void norm(const float* x, const Buffer<float>& weight);
   void quantize(const float* x, int n);
-  void multiply(const DeviceMatrix& x, float* dst, const DeviceMatrix* gate = nullptr, float* dst_gate = nullptr);
+  void multiply(const DeviceMatrix& x, float* dst, const DeviceMatrix* gate = nullptr,
+                float* dst_gate = nullptr);
   void attend(const DeviceLayer& layer);
   void feed_forward(const DeviceLayer& layer);
   void mixture(const DeviceLayer& layer);
 
   Config config_;
   Module matvec_, norm_module_, quantize_module_, attention_module_, experts_module_, activation_module_;
-  Kernel mul_mat_vec_q_, rms_norm_, add_, add_experts_, quantize_q8_1_, get_row_, rope_, attention_, choose_experts_,
-      expert_mat_vec_q_, silu_mul_, argmax_;
+  Kernel mul_mat_vec_q_, rms_norm_, add_, add_experts_, quantize_q8_1_, get_row_, rope_, attention_,
+      choose_experts_, expert_mat_vec_q_, silu_mul_, argmax_;
 
   DeviceMatrix embedding_, output_;
   Buffer<float> output_norm_;

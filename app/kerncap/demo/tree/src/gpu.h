@@ -67,7 +67,8 @@ class Kernel {
   template <typename... Args>
   void operator()(Size grid, unsigned block, unsigned shared_bytes, Args... args) const {
     void* pointers[] = {&args...};
-    HIP_CHECK(hipModuleLaunchKernel(function_, grid.x, grid.y, 1, block, 1, 1, shared_bytes, nullptr, pointers, nullptr));
+    HIP_CHECK(hipModuleLaunchKernel(function_, grid.x, grid.y, 1, block, 1, 1, shared_bytes, nullptr,
+                                    pointers, nullptr));
     ++launches;
   }
 

@@ -1,5 +1,5 @@
-// A small quantised transformer decoder with random weights. It decodes greedily on the GPU, prints the tokens and a
-// checksum of all logits, and checks every logit against the same decoder on the host.
+// A small quantised transformer decoder with random weights. It decodes greedily on the GPU, prints the
+// tokens and a checksum of all logits, and checks every logit against the same decoder on the host.
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace {
 
-// The device's exp, sin and cos, its order of additions and its fused multiply-adds differ from the host's in the last
-// bits; now and then that moves a quantised activation by one step. Logits have a spread of about 1.
+// The device's exp, sin and cos, its order of additions and its fused multiply-adds differ from the host's in
+// the last bits; now and then that moves a quantised activation by one step. Logits have a spread of about 1.
 constexpr float kLimit = 0.05f;
 
 struct Options {
@@ -37,7 +37,8 @@ Options parse(int argc, char** argv) {
       options.check = false;
       continue;
     }
-    if ((word != "--tokens" && word != "--seed") || i + 1 >= argc) usage(("unknown or incomplete option " + word).c_str());
+    if ((word != "--tokens" && word != "--seed") || i + 1 >= argc)
+      usage(("unknown or incomplete option " + word).c_str());
     char* end = nullptr;
     const unsigned long long value = std::strtoull(argv[++i], &end, 10);
     if (end == argv[i] || *end != '\0') usage((word + " takes a number").c_str());
@@ -83,7 +84,8 @@ struct Difference {
       if (!(d <= highest)) highest = d;  // a NaN stays
     }
     const float best = *std::max_element(host.begin(), host.end());
-    if (token < 0 || static_cast<std::size_t>(token) >= host.size() || host[token] < best - 2 * kLimit) token_differs = true;
+    if (token < 0 || static_cast<std::size_t>(token) >= host.size() || host[token] < best - 2 * kLimit)
+      token_differs = true;
   }
   bool ok() const { return highest <= kLimit && !token_differs; }
 };
@@ -98,7 +100,8 @@ int main(int argc, char** argv) {
   const Model model = make_model(config, options.seed);
   Decoder decoder(model, kernel_folder(), options.tokens);
   Reference reference(model);
-  std::printf("decoder of %d layers, %d wide, on %s (%s)\n", config.layers, config.embd, device.name, device.gcnArchName);
+  std::printf("decoder of %d layers, %d wide, on %s (%s)\n", config.layers, config.embd, device.name,
+              device.gcnArchName);
 
   Checksum checksum;
   Difference difference;
@@ -116,7 +119,8 @@ int main(int argc, char** argv) {
   }
   std::printf("\n%ld kernel launches, checksum %016llx\n", Kernel::launches, checksum.value());
   if (!options.check) return 0;
-  std::printf("largest difference from the host's logits %.4f (limit %.2f)%s: %s\n", difference.highest, kLimit,
-              difference.token_differs ? ", and a token differs" : "", difference.ok() ? "ok" : "WRONG");
+  std::printf("largest difference from the host's logits %.4f (limit %.2f)%s: %s\n", difference.highest,
+              kLimit, difference.token_differs ? ", and a token differs" : "",
+              difference.ok() ? "ok" : "WRONG");
   return difference.ok() ? 0 : 1;
 }

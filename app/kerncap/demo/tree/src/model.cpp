@@ -68,7 +68,7 @@ std::uint16_t float_to_half_bits(float value) {
   if (std::isnan(a)) return static_cast<std::uint16_t>(sign | 0x7e00);
   if (a >= 65520.0f) return static_cast<std::uint16_t>(sign | 0x7c00);
   int exponent = 0;
-  std::frexp(a, &exponent);                       // a = m * 2^exponent, m in [0.5, 1)
+  std::frexp(a, &exponent);                                // a = m * 2^exponent, m in [0.5, 1)
   const int ulp = (exponent < -13 ? -13 : exponent) - 11;  // exponent of the last bit
   const float units = std::nearbyint(std::ldexp(a, -ulp));
   const float rounded = std::ldexp(units, ulp);

@@ -13,8 +13,8 @@ struct Config {
   int heads = 8;
   int kv_heads = 4;
   int head_size = 64;
-  int ff = 1024;        // of dense layers
-  int experts = 8;      // of every second layer
+  int ff = 1024;    // of dense layers
+  int experts = 8;  // of every second layer
   int used_experts = 2;
   int expert_ff = 512;
   int vocab = 1024;
@@ -31,15 +31,17 @@ struct Matrix {
   std::vector<block_q8_0> blocks;
 
   int blocks_per_row() const { return cols / QK; }
-  const block_q8_0* row(int r) const { return blocks.data() + static_cast<std::size_t>(r) * blocks_per_row(); }
+  const block_q8_0* row(int r) const {
+    return blocks.data() + static_cast<std::size_t>(r) * blocks_per_row();
+  }
 };
 
 struct Layer {
   std::vector<float> attention_norm, ff_norm;
   Matrix q, k, v, o;
-  Matrix up, gate, down;                   // dense
-  Matrix router;                           // mixture of experts
-  std::vector<Matrix> expert_up_gate;      // up's rows, then gate's
+  Matrix up, gate, down;               // dense
+  Matrix router;                       // mixture of experts
+  std::vector<Matrix> expert_up_gate;  // up's rows, then gate's
   std::vector<Matrix> expert_down;
 };
 

@@ -1,4 +1,5 @@
-// The quantised formats, read by the host and by the kernels: 32 values share one scale, as in llama.cpp's q8_0 and q8_1.
+// The quantised formats, read by the host and by the kernels: 32 values share one scale, as in llama.cpp's
+// q8_0 and q8_1.
 #pragma once
 
 #include <stdint.h>

@@ -19,7 +19,6 @@ void quantized(const Values& x, std::vector<float>& scales, std::vector<std::int
       qs[b * QK + i] = d == 0.0f ? 0 : static_cast<std::int8_t>(std::round(x[b * QK + i] / d));
     }
   }
-
 }
 
 Values multiply(const Matrix& m, const Values& x) {
@@ -53,7 +52,8 @@ void rotate(float* x, int heads, int head_size, int position, float theta) {
   for (int h = 0; h < heads; ++h) {
     for (int i = 0; i < head_size / 2; ++i) {
       const float angle =
-          static_cast<float>(position) * std::exp(-2.0f * static_cast<float>(i) / static_cast<float>(head_size) * std::log(theta));
+          static_cast<float>(position) *
+          std::exp(-2.0f * static_cast<float>(i) / static_cast<float>(head_size) * std::log(theta));
       float& a = x[h * head_size + i];
       float& b = x[h * head_size + i + head_size / 2];
       const float c = std::cos(angle), s = std::sin(angle), old = a;
@@ -125,7 +125,8 @@ std::vector<float> Reference::step(int token) {
       Values scores(static_cast<std::size_t>(position_) + 1);
       for (int p = 0; p <= position_; ++p) {
         float score = 0.0f;
-        for (int i = 0; i < c.head_size; ++i) score += q[h * c.head_size + i] * keys_[l][p * c.kv_size() + at + i];
+        for (int i = 0; i < c.head_size; ++i)
+          score += q[h * c.head_size + i] * keys_[l][p * c.kv_size() + at + i];
         scores[p] = score / std::sqrt(static_cast<float>(c.head_size));
       }
       const float highest = *std::max_element(scores.begin(), scores.end());
@@ -133,7 +134,8 @@ std::vector<float> Reference::step(int token) {
       for (int p = 0; p <= position_; ++p) {
         const float weight = std::exp(scores[p] - highest);
         total += weight;
-        for (int i = 0; i < c.head_size; ++i) attended[h * c.head_size + i] += weight * values_[l][p * c.kv_size() + at + i];
+        for (int i = 0; i < c.head_size; ++i)
+          attended[h * c.head_size + i] += weight * values_[l][p * c.kv_size() + at + i];
       }
       for (int i = 0; i < c.head_size; ++i) attended[h * c.head_size + i] /= total;
     }
