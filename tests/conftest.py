@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 
 import pytest
+
 from support.build import Program, simulator_environment
 from support.build import build_program as build
 

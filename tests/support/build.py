@@ -1,5 +1,5 @@
-"""Builds the programs of tests/programs for the simulated GPU: the host part with the machine's C++ compiler, the device
-part with clang from the `ziglang` package. Results are kept by content, so that each is built once.
+"""Builds the programs of tests/programs for the simulated GPU: the host part with the machine's C++ compiler, the
+device part with clang from the `ziglang` package. Results are kept by content, so that each is built once.
 
     from support.build import build_program, simulator_environment
     program = build_program("in_place")
@@ -29,7 +29,7 @@ _HOST = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"]
 
 @dataclass(frozen=True)
 class Program:
-    """A built program. `folder` holds it, its code objects and compile_commands.json; `source` is tests/programs."""
+    """A built program. `folder` holds it, its code objects and compile_commands.json; `source` is the sources'."""
 
     name: str
     executable: Path
