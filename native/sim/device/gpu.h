@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -101,6 +103,12 @@ class Gpu {
   DispatchOutcome run(const void* packet, std::uint64_t packet_address, std::uint64_t queue_address,
                       std::uint64_t dispatch_id, std::vector<WrittenRange>* written = nullptr,
                       const std::atomic<bool>* cancel = nullptr);
+
+  // Names a PC as "file:line" for faults ("" where it cannot); called on the thread that found the fault. Set it
+  // before the first run.
+  void set_source_resolver(std::function<std::string(std::uint64_t pc)> resolver);
+  // The order in which later dispatches start their workgroups: 0 ascending, anything else a permutation of it.
+  void set_schedule(std::uint64_t seed);
 
   [[nodiscard]] const GpuConfig& config() const;
 

@@ -1,0 +1,32 @@
+// A minimal mapper of AMDGPU code objects for the test programs: segments, symbols, relative and absolute
+// relocations. The product's loader is sim/hsa's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/device/gpu.h"
+
+namespace kerncap::sim::tools {
+
+struct Symbol {
+  std::uint64_t address = 0;  // where it is mapped
+  std::uint64_t size = 0;
+  bool function = false;
+};
+
+class CodeObject {
+ public:
+  // Maps the file and registers its segments with `memory`. Throws std::runtime_error.
+  CodeObject(const std::string& path, AddressSpace* memory);
+  [[nodiscard]] const std::map<std::string, Symbol>& symbols() const { return symbols_; }
+  // All functions, for Gpu::load_code.
+  [[nodiscard]] std::vector<CodeRange> code() const;
+
+ private:
+  std::map<std::string, Symbol> symbols_;
+};
+
+}  // namespace kerncap::sim::tools
