@@ -1,0 +1,261 @@
+"""What the bytes of captured memory are: numbers of which type, from where on.
+
+Only what is declared counts: DWARF, the mangled name's parameter types, or what the caller says. Memory that
+nothing is declared for is bytes; a type is never chosen because the numbers would then agree.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kerncap.core.codeobject import CodeObjectError, Kernel, read_code_object
+from kerncap.core.dwarf import ElementType, kernel_debug
+from kerncap.core.errors import UsageError
+from kerncap.core.records import Capture
+
+# Names that a user, a signature or Triton may use. bf16 and the 8-bit floats are decoded in core/floats.py.
+NAMES: dict[str, str] = {
+    **{name: "f64" for name in ("f64", "fp64", "float64", "double")},
+    **{name: "f32" for name in ("f32", "fp32", "float32", "float")},
+    **{name: "f16" for name in ("f16", "fp16", "float16", "half", "_Float16", "__half", "__fp16")},
+    **{name: "bf16" for name in ("bf16", "bfloat16", "__bf16", "hip_bfloat16", "__hip_bfloat16")},
+    **{name: "i64" for name in ("i64", "int64", "int64_t", "long", "long long")},
+    **{
+        name: "u64" for name in ("u64", "uint64", "uint64_t", "unsigned long", "unsigned long long", "size_t")
+    },
+    **{name: "i32" for name in ("i32", "int32", "int32_t", "int")},
+    **{name: "u32" for name in ("u32", "uint32", "uint32_t", "unsigned int", "unsigned")},
+    **{name: "i16" for name in ("i16", "int16", "int16_t", "short")},
+    **{name: "u16" for name in ("u16", "uint16", "uint16_t", "unsigned short")},
+    **{name: "i8" for name in ("i8", "int8", "int8_t", "char", "signed char")},
+    **{name: "u8" for name in ("u8", "uint8", "uint8_t", "unsigned char", "bytes", "std::byte")},
+    **{name: "bool" for name in ("bool", "i1")},
+}
+SIZES = {
+    "f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "u64": 8, "i32": 4, "u32": 4, "i16": 2, "u16": 2, "i8": 1,
+    "u8": 1, "bool": 1, "pointer": 8, "bytes": 1,
+}  # fmt: skip
+FLOATS = frozenset({"f64", "f32", "f16", "bf16"})
+_STORAGE = {8: np.dtype("<u8"), 4: np.dtype("<u4"), 2: np.dtype("<u2"), 1: np.dtype("u1")}
+_VECTOR = re.compile(r"(float|double|int|uint|char|uchar|short|ushort|long|ulong|half)([234])\Z")
+_LLVM_VECTOR = re.compile(r"(.+?) __(?:vector\((\d+)\)|attribute__\(\(.*vector_size\((\d+).*)\Z")
+
+
+@dataclass(frozen=True)
+class Field:
+    """`count` numbers of `dtype`, `offset` bytes into the element."""
+
+    offset: int
+    dtype: str
+    count: int = 1
+
+    @property
+    def size(self) -> int:
+        return SIZES[self.dtype]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """An element of `stride` bytes and its numbers. Bytes that no field covers are compared as bytes."""
+
+    name: str
+    stride: int
+    fields: tuple[Field, ...]
+
+    @property
+    def is_float(self) -> bool:
+        return any(field.dtype in FLOATS for field in self.fields)
+
+
+BYTES = Layout("bytes", 1, (Field(0, "bytes"),))
+
+
+def scalar(name: str) -> Layout:
+    """The layout of a number, by any of its usual names. Raises UsageError for a name that is none."""
+    dtype = NAMES.get(name.removeprefix("*").strip())
+    if dtype is None:
+        raise UsageError(f"dtype {name!r} is not known; known: {', '.join(sorted(set(NAMES.values())))}")
+    return Layout(dtype, SIZES[dtype], (Field(0, dtype),))
+
+
+def storage(dtype: str) -> np.dtype[np.unsignedinteger]:
+    """The unsigned integer dtype that holds the bits of a `dtype`."""
+    return _STORAGE[SIZES[dtype]]
+
+
+@dataclass(frozen=True)
+class Typed:
+    """From `address` on, up to the next one or the region's end, memory is of `layout`."""
+
+    address: int
+    layout: Layout
+    source: str  # "debug information", "signature", "user"
+
+
+class TypeMap:
+    """What is declared of a capture's memory."""
+
+    def __init__(self, capture: Capture, typed: list[Typed]) -> None:
+        self._capture = capture
+        # The first declaration of an address wins: callers put the better sources first.
+        best: dict[int, Typed] = {}
+        for item in typed:
+            best.setdefault(item.address, item)
+        self._typed = [best[address] for address in sorted(best)]
+        self._starts = [item.address for item in self._typed]
+
+    def at(self, address: int) -> tuple[Layout, int]:
+        """The layout at `address` and where its elements begin to count."""
+        region = self._capture.region_at(address)
+        i = bisect_right(self._starts, address) - 1
+        if region is not None and i >= 0 and self._starts[i] >= region.address:
+            return self._typed[i].layout, self._starts[i]
+        return BYTES, region.address if region is not None else address
+
+    def split(self, begin: int, end: int) -> list[tuple[int, int, Layout, int]]:
+        """(begin, end, layout, anchor) of the parts of a range of one region."""
+        cuts = [begin, *(s for s in self._starts if begin < s < end), end]
+        return [(a, b, *self.at(a)) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+
+
+def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) -> TypeMap:
+    """The types of a capture's memory. `declared`: region id, or an address ("0x7f..."), to a dtype's name."""
+    typed: list[Typed] = []
+    for key, name in (declared or {}).items():
+        typed.append(Typed(_declared_address(capture, key), scalar(name), "user"))
+    try:
+        code = read_code_object(capture.code_path())
+        kernel = code.kernel(capture.dispatch.symbol)
+        debug = kernel_debug(code, capture.dispatch.symbol)
+    except CodeObjectError:
+        return TypeMap(capture, typed)
+    pointers = _pointers(capture, kernel)
+    if debug is not None and len(debug.parameters) == len(kernel.explicit_arguments):
+        for i, address in pointers:
+            element = debug.parameters[i].element
+            layout = _from_dwarf(element) if element is not None else None
+            if layout is not None:
+                typed.append(Typed(address, layout, "debug information"))
+    names = parameter_types(capture.dispatch.demangled)
+    if names is not None and len(names) == len(kernel.explicit_arguments):
+        for i, address in pointers:
+            layout = _from_signature(names[i])
+            if layout is not None:
+                typed.append(Typed(address, layout, "signature"))
+    return TypeMap(capture, typed)
+
+
+def _declared_address(capture: Capture, key: int | str) -> int:
+    if isinstance(key, str) and key.lower().startswith("0x"):
+        address = int(key, 16)
+        if capture.region_at(address) is None:
+            raise UsageError(f"{key} is in no captured region")
+        return address
+    for region in capture.regions:
+        if region.id == int(key):
+            return region.address
+    raise UsageError(f"there is no region {key} in the capture")
+
+
+def _pointers(capture: Capture, kernel: Kernel) -> list[tuple[int, int]]:
+    """(index of the explicit argument, its value) of arguments that point into captured memory."""
+    found = []
+    for i, argument in enumerate(kernel.explicit_arguments):
+        if argument.size != 8:
+            continue
+        value = int.from_bytes(capture.kernarg.data[argument.offset : argument.offset + 8], "little")
+        if capture.region_at(value) is not None:
+            found.append((i, value))
+    return found
+
+
+def _from_dwarf(element: ElementType) -> Layout | None:
+    if not element.scalars or element.size <= 0:
+        return None
+    fields = []
+    for part in element.scalars:
+        prefix = {"float": "f", "signed": "i", "char": "i", "unsigned": "u"}.get(part.encoding)
+        dtype = (
+            f"{prefix}{part.size * 8}"
+            if prefix
+            else {"bool": "bool", "pointer": "pointer"}.get(part.encoding)
+        )
+        if part.encoding == "float" and part.size == 2 and ("bf" in part.name or "bf16" in element.name):
+            dtype = "bf16"
+        if dtype in SIZES and SIZES[dtype] == part.size:
+            fields.append(Field(part.offset, dtype, part.count))
+    if not fields:
+        return None
+    dtypes = {field.dtype for field in fields}
+    name = dtypes.pop() if len(dtypes) == 1 else element.name
+    if len(fields) == 1 and fields[0].offset == 0 and fields[0].count * fields[0].size == element.size:
+        return Layout(name, fields[0].size, (Field(0, fields[0].dtype),))
+    return Layout(name, element.size, tuple(fields))
+
+
+def parameter_types(demangled: str) -> list[str] | None:
+    """The parameter types of a demangled function name, top-level commas only; None where it shows none."""
+    text = demangled.strip()
+    if not text.endswith(")"):
+        return None
+    depth = 0
+    start = None
+    for i in range(len(text) - 1, -1, -1):
+        depth += text[i] in ")>]"
+        depth -= text[i] in "(<["
+        if depth == 0:
+            start = i
+            break
+    if start is None or text[start] != "(":
+        return None
+    inner = text[start + 1 : -1]
+    parts, depth, current = [], 0, ""
+    for char in inner:
+        depth += char in "(<["
+        depth -= char in ")>]"
+        if char == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += char
+    if current.strip():
+        parts.append(current.strip())
+    return [] if parts in ([], ["void"]) else parts
+
+
+def _from_signature(text: str) -> Layout | None:
+    """The layout that a pointer type like "float const*" points to; None for structs and for no pointer."""
+    text = (
+        re.sub(r"\b(const|volatile|__restrict|restrict|__restrict__)\b", "", text).replace("  ", " ").strip()
+    )
+    if not text.endswith(("*", "&")):
+        return None
+    target = text[:-1].strip()
+    if target.endswith("*"):
+        return Layout("pointer", 8, (Field(0, "pointer"),))
+    if target in NAMES and NAMES[target] != "u8":
+        return scalar(target)
+    if target in ("unsigned char", "uint8_t"):
+        return scalar("u8")
+    for prefix in ("HIP_vector_type<",):
+        if target.startswith(prefix):
+            inner = target[len(prefix) :].split(",")[0].strip()
+            return scalar(inner) if inner in NAMES else None
+    match = _VECTOR.match(target)
+    if match:
+        names = {
+            "uint": "unsigned int",
+            "uchar": "unsigned char",
+            "ushort": "unsigned short",
+            "ulong": "unsigned long",
+        }
+        return scalar(names.get(match[1], match[1]))
+    match = _LLVM_VECTOR.match(target)
+    if match and match[1].strip() in NAMES:
+        return scalar(match[1].strip())
+    return None

@@ -1,0 +1,481 @@
+"""Driving `kerncap-replay`, the resident process that holds a capture's memory (native/replay/protocol.h).
+
+A kernel that faults or never ends takes the process with it: `KernelFault` and `KernelTimeout` say so, and
+the next request starts a fresh one, with the variants and the written set it had.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import unquote_to_bytes
+
+import numpy as np
+import numpy.typing as npt
+
+from kerncap.core.devices import Device, parse_device, rocm_gpus
+from kerncap.core.errors import (
+    DamagedCaptureError,
+    DeviceError,
+    InconclusiveError,
+    KerncapError,
+    UsageError,
+)
+from kerncap.core.launch import Launch
+from kerncap.core.native import REPLAYER, SIM_RUNTIME, native_path
+from kerncap.core.records import Capture
+
+RUN_DTYPE = np.dtype(
+    [
+        ("address", "<u8"),
+        ("bytes", "<u8"),
+        ("different", "<u8"),
+        ("data_offset", "<u8"),
+        ("region", "<u4"),
+        ("flags", "<u4"),
+    ]
+)
+NO_DATA = (1 << 64) - 1
+_TIMES = np.dtype([("start", "<u8"), ("end", "<u8")])
+_RANGES = np.dtype([("address", "<u8"), ("bytes", "<u8")])
+_GRACE_SECONDS = 30.0
+_ROCM_LIBRARY = "libhsa-runtime64.so.1"
+
+
+class KernelFault(KerncapError):
+    """The kernel faulted on the device. `address` is what it touched, 0 where that is not known."""
+
+    def __init__(self, message: str, address: int = 0) -> None:
+        super().__init__(message, address=address)
+        self.address = address
+
+
+class KernelTimeout(KerncapError):
+    """The kernel did not end within its limit."""
+
+
+@dataclass
+class Reply:
+    """The answer to one request."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    data: dict[str, bytes] = field(default_factory=dict)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+    def integer(self, key: str) -> int:
+        return int(self.values[key], 0)
+
+    def noted(self, key: str) -> list[str]:
+        return [text for name, text in self.notes if name == key]
+
+
+@dataclass(eq=False)
+class Variant:
+    """A code object as loaded in the replayer: number 0 is the captured one."""
+
+    launch: Launch
+    number: int = -1
+    generation: int = -1  # of the process that has it
+    base: int = 0  # where its lowest segment is
+    unmatched: tuple[str, ...] = ()  # module variables of the capture that it does not have
+    unmatched_bytes: int = 0  # bytes the application changed that it has no place for
+
+
+@dataclass(frozen=True)
+class Differences:
+    """What a comparison found. `runs` is of RUN_DTYPE, by address; their bytes are in `data`."""
+
+    runs: npt.NDArray[np.void]
+    data: npt.NDArray[np.uint8]
+    compared: int
+    different: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RangeList:
+    """A set of bytes: how many, in how many ranges, and the first 4096 of those (address, bytes)."""
+
+    bytes: int
+    count: int
+    ranges: npt.NDArray[np.void]
+
+
+def device_for(capture: Capture, wanted: str | Device | None = None) -> Device:
+    """Where to replay: `wanted`, else KERNCAP_DEVICE, else the sort of device that was captured.
+
+    Raises DeviceError where a capture of real hardware has neither that GPU here nor a simulator for it.
+    """
+    if isinstance(wanted, Device):
+        return wanted
+    text = wanted or os.environ.get("KERNCAP_DEVICE")
+    if text and text != "auto":
+        return parse_device(text)
+    arch = capture.device.name
+    if not capture.device.simulated and arch in rocm_gpus():
+        return Device("rocm", arch)
+    return Device("sim", arch)
+
+
+class Replayer:
+    """One capture on one device. Use as a context manager, or call `close`."""
+
+    def __init__(
+        self,
+        capture: Capture,
+        device: str | Device | None = None,
+        *,
+        limit_s: float = 60.0,
+        start_limit_s: float = 600.0,
+    ) -> None:
+        self.capture = capture
+        self.device = device_for(capture, device)
+        self.limit_s = limit_s
+        self.start_limit_s = start_limit_s
+        self.greeting = Reply()
+        self.generation = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pending = bytearray()
+        self._scratch = tempfile.TemporaryDirectory(prefix="kerncap-replay-")
+        self._allowed: list[Variant] = []
+        self._errors = Path(self._scratch.name) / "stderr"
+        self._restoring = False
+
+    def __enter__(self) -> Replayer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ---- the process ------------------------------------------------------------------------
+
+    @property
+    def simulated(self) -> bool:
+        return self.device.simulated
+
+    @property
+    def tracks_writes(self) -> bool:
+        """Whether the device says which bytes a dispatch stores to."""
+        self.start()
+        return self.greeting.values.get("tracks_writes") == "1"
+
+    def start(self) -> None:
+        """Starts the process, if there is none, and waits until the memory is in place."""
+        if self._process is not None:
+            return
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("LD_PRELOAD", "KERNCAP_SESSION", "KERNCAP_SIM", "HSA_TOOLS_LIB")
+        }
+        runtime = _ROCM_LIBRARY
+        if self.device.kind == "sim":
+            runtime = str(native_path(SIM_RUNTIME))
+            environment["KERNCAP_SIM"] = str(self.device.arch)
+            # Above the replayer's own limit, which is the one that is reported.
+            environment.setdefault("KERNCAP_SIM_MAX_SECONDS", str(int(self.limit_s) + 60))
+        elif self.device.kind != "rocm":
+            raise DeviceError(
+                f"device {self.device.name} cannot replay a capture of {self.capture.device.name}"
+            )
+        command = [str(native_path(REPLAYER)), str(self.capture.path), "--runtime", runtime]
+        if self.device.index is not None:
+            command += ["--device", str(self.device.index)]
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment,
+                start_new_session=True,
+            )
+        self._pending.clear()
+        self.generation += 1
+        self.greeting = self._read_reply(self.start_limit_s)
+        self._recover()
+
+    def _recover(self) -> None:
+        """Gives a fresh process the written set that the last one had."""
+        if not self._allowed or self._restoring:
+            return
+        self._restoring = True
+        try:
+            for variant in list(self._allowed):
+                self.run(variant, track=True)
+                self.request("allow", self._number(variant))
+        finally:
+            self._restoring = False
+
+    def stop(self) -> None:
+        """Ends the process; the next request starts another."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        try:
+            process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def close(self) -> None:
+        """Ends the process and removes what it has written."""
+        self.stop()
+        self._scratch.cleanup()
+
+    def stderr_tail(self, limit: int = 4000) -> str:
+        """The last of what the process wrote on stderr."""
+        try:
+            return self._errors.read_bytes()[-limit:].decode("utf-8", "replace").strip()
+        except OSError:
+            return ""
+
+    # ---- the protocol -----------------------------------------------------------------------
+
+    def request(self, command: str, *arguments: object, limit_s: float | None = None) -> Reply:
+        """Sends one command and waits for its answer, at most `limit_s` seconds (default 600)."""
+        self.start()
+        assert self._process is not None
+        assert self._process.stdin is not None
+        line = " ".join([command, *(_escape(str(argument)) for argument in arguments)])
+        try:
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            self._died(command)
+        return self._read_reply(limit_s or 600.0, command)
+
+    def _read_reply(self, limit_s: float, command: str = "start") -> Reply:
+        reply = Reply()
+        deadline = time.monotonic() + limit_s
+        while True:
+            words = self._read_line(deadline, command).split(" ")
+            kind = words[0]
+            if kind == "note":
+                reply.notes.append((words[1], _unescape(words[2])))
+            elif kind == "data":
+                reply.data[words[1]] = self._read_bytes(int(words[2]), deadline, command)
+            elif kind == "ok":
+                for word in words[1:]:
+                    key, _, value = word.partition("=")
+                    if key:
+                        reply.values[key] = _unescape(value)
+                return reply
+            elif kind == "error":
+                self._raise(words[1], int(words[2], 16), _unescape(words[3]), started=command != "start")
+            else:
+                self.stop()
+                raise DeviceError(f"kerncap-replay answered {command} with {kind!r}; see {self._errors}")
+
+    def _raise(self, kind: str, address: int, text: str, *, started: bool) -> None:
+        if kind in ("fault", "timeout", "internal") or not started:
+            told = self.stderr_tail()
+            self.stop()
+        if kind == "fault":
+            message = text if not told or told in text else f"{text}\n{told}"
+            raise KernelFault(message, address)
+        if kind == "timeout":
+            raise KernelTimeout(text)
+        if kind == "usage":
+            raise InconclusiveError(text) if "calls back into the host" in text else UsageError(text)
+        if kind == "damaged":
+            raise DamagedCaptureError(text)
+        raise DeviceError(
+            text if kind != "collision" else f"{text}: the capture cannot be replayed in this process"
+        )
+
+    def _died(self, command: str) -> None:
+        process = self._process
+        status = process.poll() if process is not None else None
+        told = self.stderr_tail()
+        self.stop()
+        how = f"signal {-status}" if status is not None and status < 0 else f"status {status}"
+        raise KernelFault(
+            f"kerncap-replay ended with {how} during '{command}'" + (f":\n{told}" if told else "")
+        )
+
+    def _fill(self, deadline: float, command: str) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        left = deadline - time.monotonic()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            ready = selector.select(max(left, 0)) if left > 0 else []
+        if not ready:
+            self._process.kill()
+            self.stop()
+            raise KernelTimeout(f"kerncap-replay did not answer '{command}' in time; it was ended")
+        chunk = os.read(self._process.stdout.fileno(), 1 << 20)
+        if not chunk:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(5)
+            self._died(command)
+        self._pending += chunk
+
+    def _read_line(self, deadline: float, command: str) -> str:
+        while True:
+            end = self._pending.find(b"\n")
+            if end >= 0:
+                line = bytes(self._pending[:end])
+                del self._pending[: end + 1]
+                return line.decode("utf-8", "replace")
+            self._fill(deadline, command)
+
+    def _read_bytes(self, size: int, deadline: float, command: str) -> bytes:
+        while len(self._pending) < size:
+            self._fill(deadline, command)
+        data = bytes(self._pending[:size])
+        del self._pending[:size]
+        return data
+
+    # ---- what is asked ----------------------------------------------------------------------
+
+    def _number(self, variant: Variant) -> int:
+        self.start()
+        if variant.generation != self.generation:
+            launch = variant.launch
+            if launch.path is None:
+                variant.number = self.request("empty").integer("variant")
+            else:
+                kernargs = launch.kernargs_with_queue(self.greeting.integer("queue"))
+                reply = self.request(
+                    "load",
+                    launch.path,
+                    launch.symbol,
+                    launch.private_bytes,
+                    launch.group_bytes,
+                    kernargs.hex(),
+                )
+                variant.number = reply.integer("variant")
+                variant.base = reply.integer("base")
+                variant.unmatched = tuple(reply.noted("unmatched"))
+                variant.unmatched_bytes = reply.integer("unmatched_bytes")
+            variant.generation = self.generation
+        return variant.number
+
+    def load(self, launch: Launch) -> Variant:
+        """Loads a code object. UsageError: it cannot be loaded, or its kernel does not fit the dispatch."""
+        variant = Variant(launch)
+        self._number(variant)
+        return variant
+
+    def run(
+        self,
+        variant: Variant,
+        count: int = 1,
+        *,
+        cache: str = "warm",
+        batch: int = 1,
+        track: bool = False,
+        restore: bool = True,
+        limit_s: float | None = None,
+    ) -> npt.NDArray[np.int64]:
+        """Runs a variant; (start, end) of each dispatch in ns of the device's clock, shape (count*batch, 2).
+
+        The memory that was written is put back before each of the `count` runs, unless `restore` is False.
+        Raises KernelFault, KernelTimeout.
+        """
+        number = self._number(variant)
+        limit = limit_s or self.limit_s
+        reply = self.request(
+            "run",
+            *(
+                number,
+                count,
+                cache,
+                batch,
+                "track" if track else "time",
+                "restore" if restore else "over",
+                limit,
+            ),
+            limit_s=limit * (count * batch + 1) + _GRACE_SECONDS,
+        )
+        times = np.frombuffer(reply.data["times"], _TIMES)
+        return np.stack([times["start"], times["end"]], axis=1).astype(np.int64)
+
+    def restore(self, *, full: bool = False) -> None:
+        """Puts the memory back; `full`: whatever is known of what was written."""
+        self.request("restore", "full" if full else "changed")
+
+    def allow(self, variant: Variant) -> None:
+        """Adds what the variant stored to in its last tracked run to the written set."""
+        self.request("allow", self._number(variant))
+        if variant not in self._allowed:
+            self._allowed.append(variant)
+
+    def written_set(self) -> tuple[RangeList, int]:
+        """The written set, and how many of its bytes the application's run left with the value they had."""
+        reply = self.request("set")
+        return _range_list(reply), reply.integer("silent")
+
+    def ranges(self, which: str, variant: Variant) -> RangeList:
+        """What the variant stored to in its last tracked run: `written`; of that, what is `outside` of the
+        written set; or what of the set is `missing` from it.
+        """
+        return _range_list(self.request(which, self._number(variant)))
+
+    def compare(
+        self,
+        variant: Variant,
+        *,
+        against: str = "application",
+        scope: str = "written",
+        data_limit: int = 1 << 30,
+    ) -> Differences:
+        """Compares memory as it is with what the application left, or with the reference that was kept."""
+        path = Path(self._scratch.name) / "differences"
+        number = self._number(variant)
+        reply = self.request("compare", against, scope, number, path, data_limit)
+        data = np.fromfile(path, np.uint8)
+        path.unlink()
+        return Differences(
+            np.frombuffer(reply.data["runs"], RUN_DTYPE),
+            data,
+            reply.integer("compared"),
+            reply.integer("different"),
+            float(reply.values["seconds"]),
+        )
+
+    def poison(self, where: str, granule: int) -> int:
+        """Alters the silent bytes of `written` or of a region; how many."""
+        return self.request("poison", where, granule).integer("bytes")
+
+    def keep(self, where: str) -> int:
+        """Makes the present content of `written`, or of a region, the reference."""
+        return self.request("keep", where).integer("bytes")
+
+    def dump(self, directory: Path) -> list[str]:
+        """Writes the regions that were written to; the files' names."""
+        return self.request("dump", directory).data["files"].decode().splitlines()
+
+
+def _range_list(reply: Reply) -> RangeList:
+    return RangeList(
+        reply.integer("bytes"), reply.integer("ranges"), np.frombuffer(reply.data["ranges"], _RANGES)
+    )
+
+
+def _escape(text: str) -> str:
+    if text in ("", "-"):
+        return "-" if not text else "%2D"
+    return "".join(
+        f"%{byte:02X}" if byte <= 32 or byte in (37, 127) else chr(byte) if byte < 127 else f"%{byte:02X}"
+        for byte in text.encode("utf-8", "surrogateescape")
+    )
+
+
+def _unescape(word: str) -> str:
+    return "" if word == "-" else os.fsdecode(unquote_to_bytes(word))
