@@ -238,7 +238,7 @@ def test_damaged_compressed_bundles(
 
 
 def test_damage_never_escapes_as_another_error(objects: dict[str, Path], tmp_path: Path) -> None:
-    rng = random.Random(7)
+    rng = random.Random(11)
     whole = {"object": objects["gfx942"].read_bytes(), "bundle": bundle_of(objects, 8)}
     path, failures = tmp_path / "damaged", 0
     for content in whole.values():

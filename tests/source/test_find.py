@@ -117,7 +117,8 @@ def test_debug_information_names_the_unit(tree: Tree, monkeypatch: pytest.Monkey
 def test_macro_that_pastes_the_name(tree: Tree) -> None:  # S1
     tree.write(
         {
-            "src/k.hip": '#include "device.h"\n#define MAKE(T) __global__ void fill_##T(T* p) { p[lane()] = 1; }\n'
+            "src/k.hip": '#include "device.h"\n'
+            "#define MAKE(T) __global__ void fill_##T(T* p) { p[lane()] = 1; }\n"
             "\nMAKE(float)\n",
             "src/other.hip": '#include "device.h"\n__global__ void other(float* p) { p[lane()] = 2; }\n',
         }

@@ -197,7 +197,7 @@ class CodeObject:
     @property
     def relocatable(self) -> bool:
         """An object file that is not linked yet, and cannot be loaded."""
-        return self.elf.type == 1
+        return int(self.elf.type) == 1
 
     @cached_property
     def target(self) -> Target:
@@ -216,7 +216,7 @@ class CodeObject:
             if owner == "AMDGPU" and kind == _METADATA_NOTE:
                 try:
                     value: Any = msgpack.unpackb(content, strict_map_key=False)
-                except (ValueError, msgpack.UnpackException) as error:
+                except (ValueError, TypeError, msgpack.UnpackException) as error:
                     raise CodeObjectError(f"{self.source}: the metadata note is damaged: {error}.") from error
                 if isinstance(value, dict):
                     return value
@@ -228,7 +228,10 @@ class CodeObject:
 
     @cached_property
     def _raw(self) -> dict[str, dict[str, Any]]:
-        return {str(k.get(".name", "")): k for k in self.metadata.get("amdhsa.kernels", ())}
+        rows = self.metadata.get("amdhsa.kernels", [])
+        if not isinstance(rows, list) or not all(isinstance(k, dict) for k in rows):
+            raise CodeObjectError(f"{self.source}: the metadata note is damaged: it has no list of kernels.")
+        return {str(k.get(".name", "")): k for k in rows}
 
     @property
     def kernel_names(self) -> list[str]:
@@ -332,7 +335,7 @@ def _kernel(raw: Mapping[str, Any], source: str) -> Kernel:
             dynamic_stack=bool(raw.get(".uses_dynamic_stack", False)),
             kind=str(raw.get(".kind", "normal")),
         )
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise CodeObjectError(
             f"{source}: the metadata of kernel {raw.get('.name')!r} is damaged or incomplete ({error!r})."
         ) from error

@@ -159,8 +159,8 @@ def fallback_compiler(why: str = "") -> Compiler:
     if program is None:
         raise DeviceError(
             (f"{why}, and there" if why else "There")
-            + " is no other compiler for AMD GPUs here. Install ROCm, or `pip install 'kerncap[sim]'` for zig's "
-            "clang, or name a clang with the AMDGPU target in KERNCAP_CLANG.",
+            + " is no other compiler for AMD GPUs here. Install ROCm, or `pip install 'kerncap[sim]'` for "
+            "zig's clang, or name a clang with the AMDGPU target in KERNCAP_CLANG.",
             missing="compiler",
         )
     note = f"{why}; zig's clang is used, without ROCm's headers and device libraries." if why else ""
