@@ -10,7 +10,7 @@ It writes the session's statistics file and answers the control block, as its ar
   bytes     bytes in the captured buffer
   rejected, lost   counters
   children  list of such documents, each run as a child process
-  print     text for stdout
+  print     text for stdout                pause    seconds between dispatches
 """
 
 from __future__ import annotations
@@ -100,6 +100,11 @@ class Program:
 
     def request(self) -> tuple[str, bool] | None:
         sequence = int(self.control["request_sequence"][0])
+        if int(self.control["request"][0]) == RequestKind.CANCEL:
+            if sequence != int(self.control["accepted_sequence"][0]):
+                self.control["accepted_sequence"] = sequence
+                self.control["state"] = int(CaptureState.CANCELLED)
+            return None
         if int(self.control["request"][0]) != RequestKind.CAPTURE:
             return None
         if sequence != int(self.control["accepted_sequence"][0]):
@@ -180,6 +185,7 @@ class Program:
         for kernel in self.kernels:
             for _ in range(kernel.calls):
                 self.dispatch(kernel)
+                time.sleep(self.spec.get("pause", 0))
         for child in children:
             child.wait()
         if self.spec.get("print"):

@@ -26,7 +26,7 @@ def built_natives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (where / "sim").mkdir()
     source = where / "empty.c"
     source.write_text("int kerncap_nothing;\n")
-    for name in ("libkerncap_hsa.so", "sim/libhsa-runtime64.so.1"):
+    for name in ("libkerncap_hsa.so", "kerncap-replay", "sim/libhsa-runtime64.so.1"):
         subprocess.run(
             [compiler, "-shared", "-fPIC", "-o", str(where / name), str(source)], check=True, timeout=60
         )

@@ -264,3 +264,27 @@ def test_bad_requests(fake: Fake, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not run by a shell"):
         extract("k", cmd="x | y")
     assert left(tmp_path) == []
+
+
+def test_capture_in_a_program_that_runs_already(fake: Fake, tmp_path: Path) -> None:
+    from kerncap.core.control import Session
+    from kerncap.core.extract_running import extract_running
+
+    Session.create(directory=tmp_path / "s").close()
+    program = fake(kernels=[{"name": "k", "calls": 100_000}, {"name": "other"}], print="ran on", pause=0.001)
+    environment = {**os.environ, "KERNCAP_SESSION": str(tmp_path / "s")}
+    process = subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        result = extract_running("k", tmp_path / "s", timeout=30)
+        assert result.dispatch == 1
+        assert open_capture(tmp_path / "isolated" / "k", verify=True)
+        assert process.poll() is None, "the program must run on"
+        with pytest.raises(WorkloadError, match=r"within 0\.5 s"):
+            extract_running("nothing", tmp_path / "s", timeout=0.5)
+        assert extract_running("k", tmp_path / "s", timeout=30, output="again").kernel == "k"
+    finally:
+        process.kill()
+        process.wait()
+    with pytest.raises(WorkloadError, match="every program of the session has ended"):
+        extract_running("k", tmp_path / "s", timeout=30, output="third")
+    assert not (tmp_path / "third").exists()

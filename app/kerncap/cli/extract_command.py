@@ -19,6 +19,7 @@ from kerncap.cli.output import (
 )
 from kerncap.core.capture_run import Progress
 from kerncap.core.extract import LANGUAGE_CHOICES, ExtractResult, baseline_error, extract
+from kerncap.core.extract_running import extract_running
 from kerncap.core.workload import parse_command
 
 # While the program still runs, its own output owns the terminal.
@@ -65,7 +66,13 @@ def show(result: ExtractResult) -> None:
 @click.command()
 @click.argument("kernel")
 @click.option(
-    "--dispatch", type=click.IntRange(1), default=1, metavar="N", help="Its N-th dispatch (default 1)."
+    "--dispatch",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Its N-th dispatch in its process (default 1; with --session: the next one).",
+)
+@click.option(
+    "--session", metavar="DIR", help="In programs that run already with this session (kerncap env)."
 )
 @click.option("--grid", metavar="X,Y,Z", help="Only a dispatch with this grid, in work-items.")
 @click.option("--source-dir", metavar="DIR", help="Where the program's source is.")
@@ -90,8 +97,12 @@ def command(
     kernel: str,
     program: tuple[str, ...],
     cmd: str | None,
+    session: str | None,
+    device: str | None,
+    dispatch: int | None,
     grid: str | None,
     defines: tuple[str, ...],
+    keep_running: bool,
     as_json: bool,
     **options: Any,
 ) -> Any:
@@ -106,16 +117,22 @@ def command(
         if progress.stage not in _SILENT:
             line.show(_progress_text(kernel, progress))
 
+    common: dict[str, Any] = {**options, "grid": _grid(grid), "defines": defines, "on_progress": on_progress}
     try:
-        result = extract(
-            kernel,
-            parse_command(program, cmd),
-            grid=_grid(grid),
-            defines=defines,
-            stdout=program_stdout(as_json),
-            on_progress=on_progress,
-            **options,
-        )
+        if session is not None:
+            if program or cmd or device or keep_running:
+                raise click.UsageError("--session takes no program, --cmd, --device or --keep-running")
+            result = extract_running(kernel, session, dispatch=dispatch or 0, **common)
+        else:
+            result = extract(
+                kernel,
+                parse_command(program, cmd),
+                device=device,
+                dispatch=dispatch or 1,
+                keep_running=keep_running,
+                stdout=program_stdout(as_json),
+                **common,
+            )
     finally:
         line.clear()
     if as_json:

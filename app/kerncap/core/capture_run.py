@@ -19,7 +19,7 @@ from kerncap.core.workload import Command, Ended, Workload
 
 CAPTURE_LIMIT_S = 600.0  # for the queues to drain, and for the dispatch itself; a simulated one may be slow
 _EXIT_GRACE_S = 5.0
-_STAGES = {
+STAGES = {
     CaptureState.IDLE: "waiting",
     CaptureState.ARMED: "waiting",
     CaptureState.DRAINING: "draining",
@@ -193,7 +193,7 @@ class _Run:
         dispatches = 0 if busy else self.reader.snapshot().total("dispatches")
         self.on_progress(
             Progress(
-                _STAGES.get(status.state, "waiting"),
+                STAGES.get(status.state, "waiting"),
                 status.bytes_done if busy else 0,
                 status.bytes_total if busy else 0,
                 max(0.0, now - since),
@@ -227,7 +227,7 @@ class _Run:
         return WorkloadError(
             f"process {status.owner_pid} ended{how} in the middle of the capture of "
             f"{self.request.pattern}, while "
-            f"{_STAGES.get(status.state, 'capturing')}; nothing is kept of it"
+            f"{STAGES.get(status.state, 'capturing')}; nothing is kept of it"
         )
 
     def _launched(self) -> str:

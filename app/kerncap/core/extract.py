@@ -21,10 +21,18 @@ from kerncap.core.capture_run import (
 )
 from kerncap.core.captures import check_output, disk_bytes, free_bytes, transaction
 from kerncap.core.devices import Device, resolve_device
-from kerncap.core.errors import InconclusiveError, KerncapError, UsageError, WorkloadError
+from kerncap.core.errors import (
+    DamagedCaptureError,
+    InconclusiveError,
+    Interrupted,
+    KerncapError,
+    UsageError,
+    WorkloadError,
+)
 from kerncap.core.files import fsync_directory
 from kerncap.core.layout import MemoryMode
 from kerncap.core.names import base_name, one_line, safe_filename
+from kerncap.core.native import REPLAYER, native_path
 from kerncap.core.records import Capture
 from kerncap.core.workload import Command, interruptible, parse_command
 
@@ -75,24 +83,56 @@ def _notify(on_progress: OnProgress | None, stage: str) -> None:
         on_progress(Progress(stage))
 
 
-def check_defines(defines: Sequence[str]) -> tuple[str, ...]:
-    """`-D` values, each NAME or NAME=VALUE. Raises UsageError naming the first that is none."""
-    for define in defines:
-        if not _DEFINE.match(define):
-            raise UsageError(f"-D {define!r} is no NAME or NAME=VALUE")
-    return tuple(defines)
-
-
 def default_output(kernel: str) -> Path:
     """./isolated/KERNEL, with the name made safe for a file system and a Makefile."""
     name = base_name(kernel) if "(" in kernel or "<" in kernel else kernel
     return Path("isolated") / safe_filename(name)
 
 
+def check_request(
+    kernel: str,
+    *,
+    output: str | os.PathLike[str] | None,
+    force: bool,
+    source_dir: str | os.PathLike[str] | None,
+    defines: Sequence[str],
+    language: str,
+    memory: str,
+    timeout: float | None,
+) -> Path:
+    """Refuses what cannot work before a program is run or disturbed; returns where the reproducer goes.
+
+    Raises UsageError naming the option, DeviceError where the replayer is not built, WorkloadError where the
+    disk is full.
+    """
+    if not kernel.strip():
+        raise UsageError("the kernel's name is empty")
+    if language not in LANGUAGE_CHOICES:
+        raise UsageError(f"language {language!r} is none of {', '.join(LANGUAGE_CHOICES)}")
+    if memory not in ("reachable", "all"):
+        raise UsageError(f"memory {memory!r} is neither reachable nor all")
+    if timeout is not None and timeout <= 0:
+        raise UsageError(f"a timeout of {timeout:g} s leaves no time; give a positive number of seconds")
+    if source_dir is not None and not Path(source_dir).is_dir():
+        raise UsageError(f"source directory {os.fspath(source_dir)} does not exist, or is no directory")
+    for define in defines:
+        if not _DEFINE.match(define):
+            raise UsageError(f"-D {define!r} is no NAME or NAME=VALUE")
+    target = Path(output) if output is not None else default_output(kernel)
+    check_output(target, force)
+    native_path(REPLAYER)
+    free = free_bytes(target.absolute())
+    if free < _LEAST_FREE:
+        raise WorkloadError(
+            f"{target}: {free / 2**20:.1f} MiB are free there; make room, or name another place with -o"
+        )
+    return target
+
+
 def finish(
     partial: Path,
     *,
-    device: Device,
+    device: Device | None = None,
     command: Command | None = None,
     source_dir: str | os.PathLike[str] | None = None,
     defines: Sequence[str] = (),
@@ -104,12 +144,15 @@ def finish(
     the source and the build files, and replays the captured kernel against the program's own result.
 
     `partial` stays where it is, with everything flushed; `output` of the result is to be set by whoever
-    renames it. Raises DamagedCaptureError where what was written does not verify.
+    renames it. `device` is None where only the capture knows. Raises DamagedCaptureError where what
+    was written does not verify.
     """
     where = partial / "capture"
     _notify(on_progress, "checking")
     capture = records.read(where)
     capture.verify()
+    if device is None:
+        device = Device("sim" if capture.device.simulated else "rocm", capture.device.name)
     more: dict[str, Any] = {
         "snapshot_s": round(snapshot_s, 6),
         "command": list(command.arguments) if command else None,
@@ -186,7 +229,10 @@ def _baseline(partial: Path) -> dict[str, Any]:
 
     try:
         result = validate(partial).to_json()
-    except InconclusiveError as error:
+    except (DamagedCaptureError, Interrupted):
+        raise
+    except KerncapError as error:
+        # The capture is whole all the same; what it proves is open until it can be replayed.
         return {"verdict": "INCONCLUSIVE", "reason": error.message}
     keys = (
         "verdict",
@@ -239,28 +285,20 @@ def extract(
     Raises UsageError (also for a name that fits several launched kernels), DeviceError, WorkloadError,
     DamagedCaptureError, Interrupted; nothing that looks like a capture is left then.
     """
-    if not kernel.strip():
-        raise UsageError("the kernel's name is empty")
     parsed = command if isinstance(command, Command) else parse_command(command, cmd)
     if dispatch < 1:
         raise UsageError(f"--dispatch {dispatch}: dispatches are counted from 1")
-    if language not in LANGUAGE_CHOICES:
-        raise UsageError(f"language {language!r} is none of {', '.join(LANGUAGE_CHOICES)}")
-    if memory not in ("reachable", "all"):
-        raise UsageError(f"memory {memory!r} is neither reachable nor all")
-    if timeout is not None and timeout <= 0:
-        raise UsageError(f"a timeout of {timeout:g} s leaves no time; give a positive number of seconds")
-    if source_dir is not None and not Path(source_dir).is_dir():
-        raise UsageError(f"source directory {os.fspath(source_dir)} does not exist, or is no directory")
-    checked = check_defines(defines)
+    target = check_request(
+        kernel,
+        output=output,
+        force=force,
+        source_dir=source_dir,
+        defines=defines,
+        language=language,
+        memory=memory,
+        timeout=timeout,
+    )
     used = device if isinstance(device, Device) else resolve_device(device)
-    target = Path(output) if output is not None else default_output(kernel)
-    check_output(target, force)
-    free = free_bytes(target.absolute())
-    if free < _LEAST_FREE:
-        raise WorkloadError(
-            f"{target}: {free / 2**20:.1f} MiB are free there; make room, or name another place with -o"
-        )
 
     with interruptible(), transaction(target, force=force) as (partial, commit):
         request = RunRequest(
@@ -297,7 +335,7 @@ def extract(
             device=used,
             command=parsed,
             source_dir=source_dir,
-            defines=checked,
+            defines=defines,
             language=language,
             snapshot_s=outcome.snapshot_s,
             on_progress=on_progress,
