@@ -151,7 +151,8 @@ def _wait(
             launched = reader.snapshot().kernels
             near = kernel_lines(nearest(kernel, launched), launched) if launched else "  none"
             raise WorkloadError(
-                f"{kernel} was not captured within {timeout:g} s. Launched were, the nearest names first:\n{near}"
+                f"{kernel} was not captured within {timeout:g} s. "
+                f"Launched were, the nearest names first:\n{near}"
             )
         time.sleep(_POLL_S)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,21 @@ from kerncap.core.names import id_text
 
 OVERFLOW_NAME = "(kernels beyond the table)"
 _KINDS = {kind.value: kind.name.lower() for kind in KernelKind}
-_COLUMNS = tuple(name for name in layout.ROW.names or () if name not in ("histogram", "reserved"))
+_CHANGING = (
+    "calls",
+    "timed",
+    "total_ns",
+    "min_ns",
+    "max_ns",
+    "last_ns",
+    "last_seen_ns",
+    "grid",
+    "block",
+    "last_dynamic_lds",
+)
+_Fixed = tuple[
+    str, str, str, str, int, int, int, int, str, int
+]  # the first fields of KernelStats, up to device_index: they never change
 _GROWING = ("calls", "timed", "total_ns", "max_ns", "last_seen_ns", "histogram")
 
 
@@ -38,6 +52,12 @@ class KernelStats:
     name: str  # demangled
     symbol: str  # mangled, without ".kd"
     kind: str
+    vgprs: int
+    sgprs: int
+    lds_bytes: int
+    scratch_bytes: int
+    code_hash: str
+    device_index: int
     calls: int
     timed: int
     total_ns: int
@@ -46,13 +66,7 @@ class KernelStats:
     last_ns: int
     grid: tuple[int, int, int]  # of the last dispatch, in work-items
     block: tuple[int, int, int]
-    vgprs: int
-    sgprs: int
-    lds_bytes: int
-    scratch_bytes: int
     dynamic_lds_bytes: int
-    code_hash: str
-    device_index: int
     last_seen_ns: int
     histogram: NDArray[np.uint32] = field(repr=False, compare=False)  # (64,): [i] counts 2**i .. 2**(i+1) ns
 
@@ -106,13 +120,20 @@ class Snapshot:
 
 
 def merge_kernels(kernels: Iterable[KernelStats]) -> list[KernelStats]:
-    """Sums figures of the same kernel id; the last-seen process gives grid, block and last time."""
+    """Sums figures of the same kernel id; the last-seen process gives grid, block and last time.
+
+    The figures given are not changed.
+    """
     merged: dict[str, KernelStats] = {}
+    copied: set[str] = set()
     for kernel in kernels:
         seen = merged.get(kernel.id)
         if seen is None:
-            merged[kernel.id] = KernelStats(**{slot: getattr(kernel, slot) for slot in KernelStats.__slots__})
+            merged[kernel.id] = kernel
             continue
+        if kernel.id not in copied:
+            copied.add(kernel.id)
+            seen = merged[kernel.id] = replace(seen)
         if kernel.timed:
             seen.min_ns = min(seen.min_ns, kernel.min_ns) if seen.timed else kernel.min_ns
         seen.max_ns = max(seen.max_ns, kernel.max_ns)
@@ -134,7 +155,7 @@ class LiveFile:
         self.path = path
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         self._map: mmap.mmap | None = None
-        self._names: dict[int, tuple[str, str]] = {}
+        self._fixed: dict[int, _Fixed] = {}
         self._last: NDArray[np.void] | None = None
 
     def close(self) -> None:
@@ -206,60 +227,55 @@ class LiveFile:
         used = np.flatnonzero(rows["calls"])
         live = rows[used]
         # Whole columns to Python numbers at once: a thousand kernels, ten times a second, on a slow machine.
-        columns = {name: live[name].tolist() for name in _COLUMNS}
+        columns = [live[name].tolist() for name in _CHANGING]
         histograms = live["histogram"]
         kernels = []
-        for position, values in enumerate(zip(used.tolist(), *columns.values(), strict=True)):
-            index = values[0]
-            row = dict(zip(_COLUMNS, values[1:], strict=True))
-            symbol, name = self._row_names(index, row, mapped)
-            timed = row["timed"]
+        for index, histogram, calls, timed, total, least, most, last, seen, grid, block, lds in zip(
+            used.tolist(), histograms, *columns, strict=True
+        ):
+            fixed = self._fixed.get(index) or self._read_fixed(index, rows[index], mapped)
             kernels.append(
                 KernelStats(
-                    id=id_text(row["id"]),
-                    name=name,
-                    symbol=symbol,
-                    kind=_KINDS.get(row["kind"], "unknown"),
-                    calls=row["calls"],
-                    timed=timed,
-                    total_ns=row["total_ns"],
-                    min_ns=row["min_ns"] if timed else 0,
-                    max_ns=row["max_ns"] if timed else 0,
-                    last_ns=row["last_ns"],
-                    grid=tuple(row["grid"]),
-                    block=tuple(row["block"]),
-                    vgprs=row["vgprs"],
-                    sgprs=row["sgprs"],
-                    lds_bytes=row["lds_bytes"],
-                    scratch_bytes=row["scratch_bytes"],
-                    dynamic_lds_bytes=row["last_dynamic_lds"],
-                    code_hash=id_text(row["code_hash"]),
-                    device_index=row["device"],
-                    last_seen_ns=row["last_seen_ns"],
-                    histogram=histograms[position],
+                    *fixed,
+                    calls,
+                    timed,
+                    total,
+                    least if timed else 0,
+                    most if timed else 0,
+                    last,
+                    tuple(grid),
+                    tuple(block),
+                    lds,
+                    seen,
+                    histogram,
                 )
             )
         return kernels
 
-    def _row_names(self, index: int, row: dict[str, Any], mapped: mmap.mmap) -> tuple[str, str]:
-        if index == 0:
-            return OVERFLOW_NAME, OVERFLOW_NAME
-        names = self._names.get(index)
-        if names is None:
-            symbol = self._string(mapped, row["name_offset"], row["name_length"])
-            name = self._string(mapped, row["demangled_offset"], row["demangled_length"])
-            if symbol is None:
-                unnamed = f"(kernel {id_text(row['id'])})"
-                return unnamed, unnamed
-            names = (symbol, name or symbol)
-            self._names[index] = names
-        return names
+    def _read_fixed(self, index: int, row: np.void, mapped: mmap.mmap) -> _Fixed:
+        ident = id_text(int(row["id"]))
+        kind = _KINDS.get(int(row["kind"]), "unknown")
+        vgprs, sgprs, lds, scratch = (
+            int(row[name]) for name in ("vgprs", "sgprs", "lds_bytes", "scratch_bytes")
+        )
+        code, device = id_text(int(row["code_hash"])), int(row["device"])
+        symbol: str | None = OVERFLOW_NAME
+        name: str | None = OVERFLOW_NAME
+        if index > 0:
+            symbol = self._string(mapped, int(row["name_offset"]), int(row["name_length"]))
+            name = self._string(mapped, int(row["demangled_offset"]), int(row["demangled_length"]))
+        if symbol is None or name is None:
+            unnamed = f"(kernel {ident})"  # not within what is mapped yet: the next read maps more
+            return ident, unnamed, unnamed, kind, vgprs, sgprs, lds, scratch, code, device
+        fixed = (ident, name or symbol, symbol, kind, vgprs, sgprs, lds, scratch, code, device)
+        self._fixed[index] = fixed
+        return fixed
 
     @staticmethod
     def _string(mapped: mmap.mmap, offset: int, length: int) -> str | None:
         begin = layout.NAMES_OFFSET + offset
         if length > layout.MAX_NAME_BYTES or begin + length > len(mapped):
-            return None  # not within what is mapped yet: the next read maps more
+            return None
         return mapped[begin : begin + length].decode("utf-8", "replace")
 
 
