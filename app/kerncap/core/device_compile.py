@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -79,6 +80,7 @@ class DeviceCompile:
     symbol: str = ""
     overlay: Overlay | None = None
     timeout_s: float = 600.0
+    cancel: threading.Event | None = None
 
     @classmethod
     def of(
@@ -141,7 +143,7 @@ class DeviceCompile:
             options[index:index] = ["-x", language]
         options = absolute_arguments(options, self.command.directory)
         asked = [*self.compiler.words, *options, *action, "-o", str(output), "-###"]
-        answer = run_tool(asked, directory=home, timeout_s=self.timeout_s)
+        answer = run_tool(asked, directory=home, timeout_s=self.timeout_s, cancel=self.cancel)
         line = next((text for text in answer.output.splitlines() if '"-cc1"' in text), None)
         if line is None:
             raise CompileError(
@@ -161,7 +163,7 @@ class DeviceCompile:
             listing, depends = Path(scratch) / "unit.ll", Path(scratch) / "unit.d"
             action = [*_FRONTEND, *_dependency_options(depends)]
             words, directory = self.words(action, listing)
-            finished = run_tool(words, directory=directory, timeout_s=self.timeout_s)
+            finished = run_tool(words, directory=directory, timeout_s=self.timeout_s, cancel=self.cancel)
             if finished.code or not listing.exists():
                 raise self._failed(finished)
             text = listing.read_text("utf-8", "replace")
@@ -181,7 +183,7 @@ class DeviceCompile:
             by_driver = self.compiler.kind != "zig" and self.in_place and not self.unit_hash
             action = _LINKED if by_driver else _OBJECT
             words, directory = self.words(action, made)
-            finished = run_tool(words, directory=directory, timeout_s=self.timeout_s)
+            finished = run_tool(words, directory=directory, timeout_s=self.timeout_s, cancel=self.cancel)
             seconds["compile"] = time.perf_counter() - started
             if finished.code or not made.exists():
                 raise self._failed(finished)
@@ -209,7 +211,7 @@ class DeviceCompile:
             return made
         linker = linker_words(self.compiler)
         words = [*linker, "-shared", "--no-undefined", str(made), "-o", str(linked)]
-        finished = run_tool(words, timeout_s=self.timeout_s)
+        finished = run_tool(words, timeout_s=self.timeout_s, cancel=self.cancel)
         if finished.code or not linked.exists():
             raise CompileError(
                 "The kernel does not link by itself. It may call device code of other units (-fgpu-rdc): "

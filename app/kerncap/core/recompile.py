@@ -7,9 +7,10 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kerncap.core.codeobject import read_code_object
@@ -35,7 +36,12 @@ class Recompiled:
     note: str
 
 
-def recompile(directory: Path | str, output: Path | None = None, timeout_s: float = 600.0) -> Recompiled:
+def recompile(
+    directory: Path | str,
+    output: Path | None = None,
+    timeout_s: float = 600.0,
+    cancel: threading.Event | None = None,
+) -> Recompiled:
     """Rebuild the variant in a reproducer to `output` (optimized.hsaco in it): device only, for the captured
     target.
 
@@ -53,17 +59,19 @@ def recompile(directory: Path | str, output: Path | None = None, timeout_s: floa
                 f"{directory / copy} is gone: the kernel cannot be rebuilt. Extract again, or put it back."
             )
     try:
-        return _build(directory, plan, output, timeout_s)
+        return _build(directory, plan, output, timeout_s, cancel)
     except BaseException:
         output.unlink(missing_ok=True)
         raise
 
 
-def _build(directory: Path, plan: CompileFile, output: Path, timeout_s: float) -> Recompiled:
+def _build(
+    directory: Path, plan: CompileFile, output: Path, timeout_s: float, cancel: threading.Event | None
+) -> Recompiled:
     overlay = Overlay(directory / OVERLAY, directory / plan.variant)
     started = time.perf_counter()
     chosen = DeviceCompile.of(plan.command, plan.target, plan.symbol, overlay)
-    compile_ = DeviceCompile(plan.command, plan.target, chosen.compiler, plan.symbol, overlay, timeout_s)
+    compile_ = replace(chosen, timeout_s=timeout_s, cancel=cancel)
     try:
         compiled = compile_.build(output)
     except CompileError as error:

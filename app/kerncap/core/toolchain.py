@@ -14,6 +14,8 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -71,11 +73,17 @@ class Finished:
 
 
 def run_tool(
-    words: Sequence[str], *, directory: Path | None = None, timeout_s: float = DEFAULT_TIMEOUT_S
+    words: Sequence[str],
+    *,
+    directory: Path | None = None,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    cancel: threading.Event | None = None,
 ) -> Finished:
-    """Run a tool as an argument list. Its whole process group ends with it, and at the limit.
+    """Run a tool as an argument list. Its whole process group ends with it, at the limit, and when `cancel`
+    is set.
 
-    Raises DeviceError where it cannot be started, CompileError where the limit is reached.
+    Raises DeviceError where it cannot be started, CompileError where the limit is reached or it was
+    cancelled.
     """
     try:
         process = subprocess.Popen(
@@ -90,7 +98,7 @@ def run_tool(
     except OSError as error:
         raise DeviceError(f"{words[0]} cannot be started: {error.strerror}.") from error
     try:
-        output, _ = process.communicate(timeout=timeout_s)
+        output = _collect(process, timeout_s, cancel)
     except subprocess.TimeoutExpired:
         _end(process)
         raise CompileError(
@@ -100,6 +108,19 @@ def run_tool(
         _end(process)
         raise
     return Finished(process.returncode, output.decode("utf-8", "replace"))
+
+
+def _collect(process: subprocess.Popen[bytes], timeout_s: float, cancel: threading.Event | None) -> bytes:
+    deadline = time.monotonic() + timeout_s
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            return process.communicate(timeout=left if cancel is None else min(left, 0.05))[0]
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= deadline:
+                raise
+            if cancel is not None and cancel.is_set():
+                raise CompileError("The compile was given up.") from None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

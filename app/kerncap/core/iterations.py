@@ -1,0 +1,91 @@
+"""What the edit loop keeps: DIR/iterations/NNN, one directory an attempt, with source, object, samples and verdict."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kerncap.core.errors import DamagedCaptureError, UsageError
+from kerncap.core.files import write_json
+
+FOLDER = "iterations"
+RECORD = "iteration.json"
+OBJECT = "variant.hsaco"
+SOURCE = "source"
+SCHEMA = "kerncap-iteration/1"
+_NAME = re.compile(r"\d{3,}")
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One attempt on disk. `document` is iteration.json: steps with seconds, outcome, timing and verdict."""
+
+    number: int
+    directory: Path
+    document: dict[str, Any]
+
+    @property
+    def outcome(self) -> str:
+        """passed, failed, build-failed, error or superseded."""
+        return str(self.document.get("outcome", ""))
+
+
+def list_iterations(directory: Path) -> list[Iteration]:
+    """The complete attempts of a reproducer, oldest first. Raises DamagedCaptureError naming a record that is not right."""
+    folder = directory / FOLDER
+    found: list[Iteration] = []
+    if not folder.is_dir():
+        return found
+    for path in sorted(folder.iterdir(), key=lambda p: (len(p.name), p.name)):
+        record = path / RECORD
+        if not _NAME.fullmatch(path.name) or not record.is_file():
+            continue
+        try:
+            document = json.loads(record.read_text("utf-8"))
+            if document["schema"] != SCHEMA:
+                raise ValueError(f"schema {document['schema']!r}; this kerncap reads {SCHEMA!r}")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DamagedCaptureError(f"{record} cannot be read: {error}.", file=str(record)) from error
+        found.append(Iteration(int(path.name), path, document))
+    return found
+
+
+class Keeper:
+    """Writes the attempts of one session. Numbers go on from those that are there."""
+
+    def __init__(self, directory: Path) -> None:
+        self._folder = directory / FOLDER
+        self._next = 1
+
+    def open(self, contents: Mapping[str, bytes]) -> tuple[int, Path]:
+        """A new attempt with its sources in it. Raises UsageError where the directory cannot be written."""
+        try:
+            self._folder.mkdir(exist_ok=True, mode=0o700)
+            taken = [int(p.name) for p in self._folder.iterdir() if _NAME.fullmatch(p.name)]
+            self._next = max([self._next, *(n + 1 for n in taken)])
+            number = self._next
+            path = self._folder / f"{number:03d}"
+            path.mkdir(mode=0o700)
+            for name, content in contents.items():
+                target = path / SOURCE / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+        except OSError as error:
+            raise UsageError(f"{self._folder} cannot be written: {error.strerror}.") from error
+        return number, path
+
+    def close(self, number: int, path: Path, document: Mapping[str, Any]) -> Iteration:
+        """Complete an attempt: its record is written last, so that an attempt without one never counted."""
+        whole = {
+            "schema": SCHEMA,
+            "number": number,
+            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            **document,
+        }
+        write_json(path / RECORD, whole)
+        return Iteration(number, path, dict(whole))

@@ -1,0 +1,407 @@
+"""The edit loop: at every save, rebuild, time against the captured kernel, validate, and say so in events.
+
+Headless: `EditLoop` yields nothing to a terminal. It calls `on_event` with the dataclasses below, from the
+thread that runs the loop; `kerncap watch` prints them, the terminal UI draws them. The replayer stays up
+between attempts, so that an attempt costs a compile, some runs and a comparison.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+from kerncap.core.compile_file import CompileFile
+from kerncap.core.errors import KerncapError, UsageError
+from kerncap.core.iterations import OBJECT, Iteration, Keeper
+from kerncap.core.recompile import recompile
+from kerncap.core.toolchain import CompileError
+from kerncap.core.watching import Sources
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The captured kernel and the variant, run in turn. Samples are ns of the device's clock; `document` is
+    for JSON.
+
+    `speed` is FASTER, SLOWER, SAME or UNCLEAR; `ratio` is baseline median by variant median (over 1: faster).
+    """
+
+    baseline_ns: tuple[int, ...]
+    variant_ns: tuple[int, ...]
+    baseline_median_ns: float
+    variant_median_ns: float
+    ratio: float
+    speed: str
+    timer: str
+    document: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True)
+class Validation:
+    """One of IDENTICAL, WITHIN_TOLERANCE, NONDETERMINISTIC_OK, FAIL, INCONCLUSIVE, and a line on why."""
+
+    verdict: str
+    summary: str
+    document: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the variant's result counts as right."""
+        return self.verdict in ("IDENTICAL", "WITHIN_TOLERANCE", "NONDETERMINISTIC_OK")
+
+
+class Bench(Protocol):
+    """Runs variants of one capture; resident between attempts."""
+
+    def prepare(self) -> None:
+        """Start what is needed and load the captured kernel, so that the first attempt does not pay for it."""
+
+    def time(self, hsaco: Path) -> Timing:
+        """The variant against the captured kernel. Raises KerncapError where it faults or never ends."""
+
+    def validate(self, hsaco: Path) -> Validation:
+        """The variant's writes against the application's."""
+
+    def close(self) -> None:
+        """End what was started. May be called at any time, also from another thread."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something happened in attempt `number` (0: before the first). `seconds` is how long that step took."""
+
+    number: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Watching(Event):
+    """The loop is ready. `files` are what it looks at; `device` where it runs."""
+
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Saved(Event):
+    """An attempt begins, since these files changed; `seconds` is from the notice to the start."""
+
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Built(Event):
+    """The variant compiles. `steps` are seconds by part; `warnings` the compiler's text."""
+
+    object: Path = Path()
+    warnings: str = ""
+    steps: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BuildFailed(Event):
+    """The variant does not compile: the compiler's text, with the copies' names, and the sentence for it."""
+
+    message: str = ""
+    output: str = ""
+
+
+@dataclass(frozen=True)
+class Timed(Event):
+    """The variant was timed. A speedup counts only once it is validated."""
+
+    timing: Timing | None = None
+
+
+@dataclass(frozen=True)
+class Validated(Event):
+    """The variant's result was compared."""
+
+    validation: Validation | None = None
+
+
+@dataclass(frozen=True)
+class Failed(Event):
+    """A step ended in an error: a fault, a timeout, a device that is gone."""
+
+    step: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Superseded(Event):
+    """The source was saved again in the middle; this attempt is given up for the next one."""
+
+
+@dataclass(frozen=True)
+class Finished(Event):
+    """The attempt is complete and kept; `seconds` is from the save's notice to the verdict."""
+
+    iteration: Iteration | None = None
+
+
+OnEvent = Callable[[Event], None]
+
+
+class EditLoop:
+    """The edit loop of one reproducer. A context manager; `run` blocks, `attempt` does one round.
+
+    `keep` writes DIR/iterations. `stop()` may be called from any thread or signal handler: `run` returns
+    after the step that is under way, whose compile is ended.
+    """
+
+    def __init__(
+        self,
+        directory: Path | str,
+        bench: Bench,
+        on_event: OnEvent,
+        *,
+        keep: bool = True,
+        poll_ms: int | None = None,
+        compile_timeout_s: float = 600.0,
+    ) -> None:
+        self.directory = Path(os.path.abspath(directory))
+        self.plan = CompileFile.read(self.directory)
+        self.bench = bench
+        self._on_event = on_event
+        self._sources = Sources(self.directory)
+        self._keeper = Keeper(self.directory) if keep else None
+        self._poll_ms = poll_ms
+        self._compile_timeout_s = compile_timeout_s
+        self._stop = threading.Event()
+        self._cancel = threading.Event()
+        self._number = 0
+
+    def __enter__(self) -> EditLoop:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def stop(self) -> None:
+        """Make `run` return soon."""
+        self._stop.set()
+        self._cancel.set()
+
+    def close(self) -> None:
+        """Stop, and end the replayer."""
+        self.stop()
+        self.bench.close()
+
+    def run(self, *, first: bool = True) -> None:
+        """Watch until `stop()`. With `first`, the source as it stands is the first attempt.
+
+        Raises what preparing the replayer raises; an attempt's own errors are events.
+        """
+        started = time.perf_counter()
+        self.bench.prepare()
+        names = tuple(str(p.relative_to(self.directory)) for p in self._sources.paths)
+        self._emit(Watching(0, time.perf_counter() - started, names))
+        worker = _Worker(self, first)
+        worker.start()
+        try:
+            for changed in self._sources.changes(self._stop, poll_ms=self._poll_ms):
+                if worker.error is not None:
+                    break
+                if changed:
+                    worker.saved(changed)
+        finally:
+            self.stop()
+            worker.join()
+        if worker.error is not None:
+            raise worker.error
+
+    def attempt(self, files: tuple[str, ...] = (), noticed: float | None = None) -> Iteration | None:
+        """One round over the source as it is now: build, time, validate. None where it was superseded or
+        stopped.
+
+        `noticed` is when the save was seen (time.perf_counter); errors of the variant are events, not
+        exceptions.
+        """
+        begun = time.perf_counter()
+        noticed = begun if noticed is None else noticed
+        contents = self._sources.contents()
+        if self._keeper:
+            self._number, folder = self._keeper.open(contents)
+            target = folder / OBJECT
+        else:
+            self._number, folder = self._number + 1, self.directory
+            target = self.directory / ".variant.hsaco"
+        number = self._number
+        self._emit(Saved(number, begun - noticed, files))
+        document: dict[str, Any] = {"files": list(files), "seconds": {}}
+        outcome = self._steps(number, target, document)
+        if outcome is None:
+            self._emit(Superseded(number, time.perf_counter() - noticed))
+            document["outcome"] = "superseded"
+        else:
+            document["outcome"] = outcome
+        total = time.perf_counter() - noticed
+        document["seconds"]["total"] = total
+        kept = None
+        if self._keeper:
+            kept = self._keeper.close(number, folder, document)
+        else:
+            target.unlink(missing_ok=True)
+        if outcome is None:
+            return None
+        kept = kept or Iteration(number, folder, document)
+        self._emit(Finished(number, total, kept))
+        return kept
+
+    def _steps(self, number: int, target: Path, document: dict[str, Any]) -> str | None:
+        """Build, time and validate; the outcome, or None where a newer save or stop() came between."""
+        outcome = self._build(number, target, document)
+        if outcome is not None or self._cancel.is_set():
+            return None if self._cancel.is_set() else outcome
+        for step in (self._time, self._validate):
+            outcome = step(number, target, document)
+            if self._cancel.is_set():
+                return None
+            if outcome is not None:
+                return outcome
+        return None
+
+    def _build(self, number: int, target: Path, document: dict[str, Any]) -> str | None:
+        started = time.perf_counter()
+        try:
+            made = recompile(self.directory, target, timeout_s=self._compile_timeout_s, cancel=self._cancel)
+        except KerncapError as error:
+            if self._cancel.is_set():
+                return None
+            seconds = time.perf_counter() - started
+            output = error.output if isinstance(error, CompileError) else ""
+            document["seconds"]["build"] = seconds
+            document["build"] = {"message": error.message, "output": output}
+            self._emit(BuildFailed(number, seconds, error.message, output))
+            return "build-failed"
+        seconds = time.perf_counter() - started
+        document["seconds"]["build"] = seconds
+        document["build"] = {"warnings": made.warnings, "steps": made.seconds, "compiler": made.compiler}
+        self._emit(Built(number, seconds, made.object, made.warnings, made.seconds))
+        return None
+
+    def _time(self, number: int, target: Path, document: dict[str, Any]) -> str | None:
+        started = time.perf_counter()
+        try:
+            timing = self.bench.time(target)
+        except KerncapError as error:
+            return self._failed(number, "replay", started, error, document)
+        seconds = time.perf_counter() - started
+        document["seconds"]["replay"] = seconds
+        document["timing"] = dict(timing.document) | {
+            "baseline_ns": list(timing.baseline_ns),
+            "variant_ns": list(timing.variant_ns),
+            "baseline_median_ns": timing.baseline_median_ns,
+            "variant_median_ns": timing.variant_median_ns,
+            "ratio": timing.ratio,
+            "speed": timing.speed,
+            "timer": timing.timer,
+        }
+        self._emit(Timed(number, seconds, timing))
+        return None
+
+    def _validate(self, number: int, target: Path, document: dict[str, Any]) -> str | None:
+        started = time.perf_counter()
+        try:
+            validation = self.bench.validate(target)
+        except KerncapError as error:
+            return self._failed(number, "validate", started, error, document)
+        seconds = time.perf_counter() - started
+        document["seconds"]["validate"] = seconds
+        document["validation"] = dict(validation.document) | {
+            "verdict": validation.verdict,
+            "summary": validation.summary,
+        }
+        self._emit(Validated(number, seconds, validation))
+        return "passed" if validation.passed else "failed"
+
+    def _failed(
+        self, number: int, step: str, started: float, error: KerncapError, document: dict[str, Any]
+    ) -> str | None:
+        if self._cancel.is_set():
+            return None
+        seconds = time.perf_counter() - started
+        document["seconds"][step] = seconds
+        document["error"] = {"step": step, "message": error.message}
+        self._emit(Failed(number, seconds, step, error.message))
+        return "error"
+
+    def _emit(self, event: Event) -> None:
+        self._on_event(event)
+
+
+class _Worker(threading.Thread):
+    """Runs attempts one after the other, the newest save first; a save in the middle gives up the attempt
+    under way.
+    """
+
+    def __init__(self, loop: EditLoop, first: bool) -> None:
+        super().__init__(name="kerncap-edit-loop", daemon=True)
+        self.error: BaseException | None = None
+        self._loop = loop
+        self._changed = threading.Condition()
+        self._pending: dict[str, None] | None = {} if first else None
+        self._noticed = time.perf_counter()
+        self._last = ""
+
+    def saved(self, files: list[str]) -> None:
+        """A save was noticed."""
+        with self._changed:
+            if self._pending is None:
+                self._pending, self._noticed = {}, time.perf_counter()
+            self._pending.update(dict.fromkeys(files))
+            if self._loop._sources.digest() != self._last:
+                self._loop._cancel.set()
+            self._changed.notify()
+
+    def run(self) -> None:
+        try:
+            while self._wait():
+                pass
+        except BaseException as error:  # handed to the thread that called run()
+            self.error = error
+            self._loop._stop.set()
+
+    def _wait(self) -> bool:
+        with self._changed:
+            while self._pending is None:
+                if self._loop._stop.is_set():
+                    return False
+                self._changed.wait(0.2)
+            files, noticed = tuple(self._pending), self._noticed
+            self._pending = None
+            if self._loop._stop.is_set():
+                return False
+            self._loop._cancel.clear()
+            if self._loop._stop.is_set():  # stop() came between the two lines above
+                self._loop._cancel.set()
+                return False
+            digest = self._loop._sources.digest()
+            if digest == self._last:
+                return True  # saved without a change
+            self._last = digest
+        self._loop.attempt(files, noticed)
+        return not self._loop._stop.is_set()
+
+
+def open_loop(
+    directory: Path | str, on_event: OnEvent, *, device: str | None = None, **options: Any
+) -> EditLoop:
+    """An edit loop on the real replayer. `options` go to EditLoop. Raises UsageError where there is no
+    variant.
+    """
+    path = Path(os.path.abspath(directory))
+    if not path.is_dir():
+        raise UsageError(f"{directory} is no directory: name a reproducer, as `kerncap extract` writes it.")
+    CompileFile.read(path)
+    from kerncap.core.bench import ReplayBench
+
+    return EditLoop(path, ReplayBench(path, device=device), on_event, **options)

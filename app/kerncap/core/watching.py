@@ -1,0 +1,83 @@
+"""Noticing saves: the sources of a reproducer, by the system's file events or by polling."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import watchfiles
+
+from kerncap.core.compile_file import NAME, CompileFile
+
+# Editors write, rename and touch within a few milliseconds; later than this is a new save.
+_QUIET_MS = 40
+_STEP_MS = 15
+
+
+class Sources:
+    """The files that make a variant: the unit, its headers, and compile.json."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._paths = self._list()
+
+    def _list(self) -> list[Path]:
+        plan = CompileFile.read(self.directory)
+        copies = dict.fromkeys([plan.variant, *plan.files.values(), NAME])
+        return [self.directory / c for c in copies]
+
+    @property
+    def paths(self) -> list[Path]:
+        """Absolute or relative as the directory was given; the unit first."""
+        return list(self._paths)
+
+    def contents(self) -> dict[str, bytes]:
+        """Every file by its path in the reproducer; one that is gone (an editor in the middle of a save) is
+        left out.
+        """
+        found = {}
+        for path in self._paths:
+            try:
+                found[str(path.relative_to(self.directory))] = path.read_bytes()
+            except OSError:
+                continue
+        return found
+
+    def digest(self) -> str:
+        """Changes when any content does; a touch alone does not count."""
+        digest = hashlib.sha256()
+        for name, content in self.contents().items():
+            digest.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
+        return digest.hexdigest()
+
+    def changes(
+        self, stop: threading.Event, *, poll_ms: int | None = None, timeout_ms: int = 250
+    ) -> Iterator[list[str]]:
+        """The changed files (paths in the reproducer) of each save, until `stop` is set; an empty list every
+        `timeout_ms`.
+
+        Directories are watched, not files: editors replace a file by renaming another over it. `poll_ms`
+        looks at the files that often instead, for file systems without events (NFS, some containers).
+        """
+        wanted = {str(p.resolve()): str(p.relative_to(self.directory)) for p in self._paths}
+        folders = sorted({p.parent.resolve() for p in self._paths})
+
+        def only_sources(_: watchfiles.Change, path: str) -> bool:
+            return str(Path(path)) in wanted
+
+        for batch in watchfiles.watch(
+            *folders,
+            watch_filter=only_sources,
+            debounce=_QUIET_MS,
+            step=_STEP_MS,
+            stop_event=stop,
+            rust_timeout=timeout_ms,
+            yield_on_timeout=True,
+            recursive=False,
+            force_polling=poll_ms is not None,
+            poll_delay_ms=poll_ms or 300,
+            raise_interrupt=True,
+        ):
+            yield sorted({wanted[path] for _, path in batch if path in wanted})

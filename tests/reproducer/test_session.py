@@ -1,0 +1,256 @@
+"""The edit loop's engine with a real compiler and a bench that stands in for the replayer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hip_tree import Tree
+from project import program, reproducer
+
+from kerncap.core import session
+from kerncap.core.codeobject import read_code_object
+from kerncap.core.errors import KerncapError, UsageError
+from kerncap.core.iterations import list_iterations
+from kerncap.core.patch import make_patch, write_patch
+from kerncap.core.reproducer import machine_code
+from kerncap.core.session import EditLoop, Event, Timing, Validation
+
+
+class SizeBench:
+    """Times a kernel by the size of its code, and validates it against the first one it saw."""
+
+    def __init__(self) -> None:
+        self.first: bytes | None = None
+        self.delay_s = 0.0
+        self.fault = ""
+        self.closed = False
+        self.started = threading.Event()
+
+    def prepare(self) -> None:
+        pass
+
+    def _code(self, hsaco: Path) -> bytes:
+        made = read_code_object(hsaco)
+        return machine_code(made, made.kernel_names[0]) or b""
+
+    def time(self, hsaco: Path) -> Timing:
+        self.started.set()
+        time.sleep(self.delay_s)
+        if self.fault:
+            raise KerncapError(self.fault)
+        code = self._code(hsaco)
+        self.first = self.first or code
+        base, size = len(self.first), len(code)
+        return Timing(
+            (base,), (size,), base, size, base / size, "SAME" if base == size else "SLOWER", "bytes"
+        )
+
+    def validate(self, hsaco: Path) -> Validation:
+        same = self._code(hsaco) == self.first
+        return Validation("IDENTICAL" if same else "FAIL", "" if same else "other code")
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def out(tree: Tree, tmp_path: Path) -> Path:
+    reproducer(tmp_path / "isolated", program(tree), tree.root)
+    return tmp_path / "isolated"
+
+
+def names(events: list[Event]) -> list[str]:
+    return [type(e).__name__ for e in events]
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    """A save as editors do it: written beside, then renamed over."""
+    text = path.read_text()
+    assert old in text
+    beside = path.with_name(f".{path.name}.swp")
+    beside.write_text(text.replace(old, new))
+    beside.rename(path)
+
+
+class Running:
+    """A loop in a thread of its own, and waiting for its events with a limit."""
+
+    def __init__(self, out: Path, bench: SizeBench, **options: object) -> None:
+        self.events: list[Event] = []
+        self.loop = EditLoop(out, bench, self.events.append, **options)  # type: ignore[arg-type]
+        self.thread = threading.Thread(target=self.loop.run)
+        self.thread.start()
+
+    def wait(self, kind: type[Event], count: int = 1, limit_s: float = 20.0) -> Event:
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            found = [e for e in self.events if isinstance(e, kind)]
+            if len(found) >= count:
+                return found[count - 1]
+            time.sleep(0.005)
+        raise AssertionError(f"no {kind.__name__} number {count} within {limit_s} s: {names(self.events)}")
+
+    def stop(self) -> None:
+        self.loop.close()
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+
+
+def test_an_attempt_says_each_step_and_keeps_it(out: Path) -> None:
+    events: list[Event] = []
+    with EditLoop(out, SizeBench(), events.append) as loop:
+        kept = loop.attempt()
+    assert kept
+    assert names(events) == ["Saved", "Built", "Timed", "Validated", "Finished"]
+    assert kept.outcome == "passed"
+    assert kept.document["validation"]["verdict"] == "IDENTICAL"
+    assert set(kept.document["seconds"]) == {"build", "replay", "validate", "total"}
+    assert (kept.directory / "variant.hsaco").is_file()
+    assert (kept.directory / "source/kernel_variant.cpp").read_bytes() == (
+        out / "kernel_variant.cpp"
+    ).read_bytes()
+    assert (kept.directory / "source/deps/include/scale.h").is_file()
+    assert kept.directory.stat().st_mode & 0o077 == 0
+    assert [i.number for i in list_iterations(out)] == [1]
+
+
+def test_build_failure_is_an_event_with_the_copies_names(out: Path) -> None:
+    events: list[Event] = []
+    edit(out / "kernel_variant.cpp", "i < n", "i < undeclared")
+    with EditLoop(out, SizeBench(), events.append) as loop:
+        kept = loop.attempt()
+    assert names(events) == ["Saved", "BuildFailed", "Finished"]
+    assert kept
+    assert kept.outcome == "build-failed"
+    assert "kernel_variant.cpp:3" in kept.document["build"]["output"]
+
+
+def test_a_fault_is_an_event_and_the_loop_lives_on(out: Path) -> None:  # R4, R5
+    events: list[Event] = []
+    bench = SizeBench()
+    with EditLoop(out, bench, events.append) as loop:
+        bench.fault = "the kernel wrote at 0x10, which is no memory of the capture"
+        kept = loop.attempt()
+        assert kept
+        assert kept.outcome == "error"
+        assert kept.document["error"] == {"step": "replay", "message": bench.fault}
+        bench.fault = ""
+        assert loop.attempt()
+    assert names(events)[-5:] == ["Saved", "Built", "Timed", "Validated", "Finished"]
+
+
+@pytest.mark.parametrize("poll_ms", [None, 30])
+def test_every_save_of_the_unit_or_a_header_is_an_attempt(out: Path, poll_ms: int | None) -> None:
+    running = Running(out, SizeBench(), poll_ms=poll_ms)
+    try:
+        first = running.wait(session.Finished)
+        edit(out / "kernel_variant.cpp", "i < n", "i < n - 1")
+        second = running.wait(session.Finished, 2)
+        edit(out / "deps/include/scale.h", "x * FACTOR", "x + FACTOR")
+        running.wait(session.Finished, 3)
+        (out / "kernel_variant.cpp").touch()
+        (out / "notes.txt").write_text("not a source")
+        time.sleep(0.5)
+    finally:
+        running.stop()
+    outcomes = [i.outcome for i in list_iterations(out)]
+    assert outcomes == ["passed", "failed", "failed"]
+    saves = [e.files for e in running.events if isinstance(e, session.Saved)]
+    assert saves == [(), ("kernel_variant.cpp",), ("deps/include/scale.h",)]
+    assert isinstance(first, session.Finished)
+    assert isinstance(second, session.Finished)
+    assert second.seconds < 1.5
+
+
+def test_a_save_in_the_middle_gives_up_the_attempt(out: Path) -> None:
+    bench = SizeBench()
+    running = Running(out, bench)
+    try:
+        running.wait(session.Finished)
+        bench.delay_s = 0.6
+        bench.started.clear()
+        edit(out / "kernel_variant.cpp", "i < n", "i < n - 1")
+        assert bench.started.wait(20)
+        edit(out / "kernel_variant.cpp", "i < n - 1", "i < n - 2")
+        running.wait(session.Superseded)
+        bench.delay_s = 0
+        running.wait(session.Finished, 2)
+    finally:
+        running.stop()
+    assert [i.outcome for i in list_iterations(out)] == ["passed", "superseded", "failed"]
+    last = list_iterations(out)[-1]
+    assert "i < n - 2" in (last.directory / "source/kernel_variant.cpp").read_text()
+
+
+def test_stop_ends_a_long_compile_at_once(out: Path, tmp_path: Path) -> None:
+    slow = tmp_path / "slow clang"
+    slow.write_text("#!/bin/sh\nsleep 60\n")
+    slow.chmod(0o755)
+    document = json.loads((out / "compile.json").read_text())
+    document["arguments"][:2] = [str(slow)]
+    (out / "compile.json").write_text(json.dumps(document))
+    running = Running(out, SizeBench())
+    running.wait(session.Saved)
+    time.sleep(0.1)
+    started = time.monotonic()
+    running.stop()
+    assert time.monotonic() - started < 5
+    assert running.loop.bench.closed  # type: ignore[attr-defined]
+
+
+def test_numbers_go_on_and_half_written_attempts_do_not_count(out: Path) -> None:
+    with EditLoop(out, SizeBench(), lambda _: None) as loop:
+        loop.attempt()
+    (out / "iterations/007").mkdir()
+    with EditLoop(out, SizeBench(), lambda _: None) as loop:
+        kept = loop.attempt()
+    assert kept
+    assert kept.number == 8
+    assert [i.number for i in list_iterations(out)] == [1, 8]
+
+
+def test_without_keeping_nothing_is_left(out: Path) -> None:
+    before = {p for p in out.rglob("*")}
+    with EditLoop(out, SizeBench(), lambda _: None, keep=False) as loop:
+        assert loop.attempt()
+    assert {p for p in out.rglob("*")} == before
+
+
+def git(tree: Path, *words: str) -> str:
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+    command = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words]
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("header", ["scale.h", 'sc"a l\u00e9.h'])
+def test_patch_applies_to_the_programs_tree(tree: Tree, tmp_path: Path, header: str) -> None:
+    hsaco = program(tree)
+    if header != "scale.h":
+        (tree.root / "include/scale.h").rename(tree.root / "include" / header)
+        unit = (tree.root / "src/k.hip").read_text().replace('"scale.h"', f"<{header}>")
+        (tree.root / "src/k.hip").write_text(unit.rstrip("\n"))  # no line end at the end of the file
+    git(tree.root, "init", "-q")
+    git(tree.root, "add", "-A")
+    git(tree.root, "commit", "-qm", "program")
+    out = tmp_path / "isolated"
+    assert reproducer(out, hsaco, tree.root).variant
+    with pytest.raises(UsageError, match="Nothing was edited"):
+        make_patch(out)
+    edit(out / "kernel_variant.cpp", "i < n", "i < n - 1")
+    edit(out / "kernel_variant.cpp", "scale<float>(float*, int);", "scale<float>(float*, int); // end")
+    edit(out / f"deps/include/{header}", "x * FACTOR", "x + FACTOR")
+    patch = write_patch(out)
+    assert (patch.root, patch.applies, patch.outside) == (tree.root, True, ())
+    assert patch.files == (f"include/{header}", "src/k.hip")
+    git(tree.root, "apply", str(out / "variant.patch"))
+    assert (tree.root / "src/k.hip").read_bytes() == (out / "kernel_variant.cpp").read_bytes()
+    assert (tree.root / "include" / header).read_bytes() == (out / f"deps/include/{header}").read_bytes()
+    assert make_patch(out).applies is False
