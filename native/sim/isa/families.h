@@ -7,6 +7,9 @@
   X(valu_int)                   \
   X(valu_int64)                 \
   X(valu_f32)                   \
+  X(valu_f64)                   \
+  X(valu_transcendental)        \
+  X(valu_division)              \
   X(valu_compare)               \
   X(global)                     \
   X(lds)                        \

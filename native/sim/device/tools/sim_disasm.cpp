@@ -1,5 +1,6 @@
 // kerncap-sim-disasm ARCH: reads lines of hexadecimal bytes (one instruction each) from stdin and prints the
-// disassembly of each, or "error". `kerncap-sim-disasm ARCH FILE` disassembles all functions of a code object.
+// disassembly of each, or "error". `kerncap-sim-disasm ARCH FILE` disassembles all functions of a code object;
+// `kerncap-sim-disasm ARCH --opcodes` lists every opcode, and whether it is executed.
 #include <cstdio>
 #include <iostream>
 #include <stdexcept>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "sim/device/tools/code_object.h"
+#include "sim/isa/execute.h"
 
 using namespace kerncap::sim;  // a test program
 
@@ -17,6 +19,12 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::size_t length = 0;
+  if (argc == 3 && std::string(argv[2]) == "--opcodes") {
+    for (const isa::Opcode& opcode : isa::opcode_table(*arch)->all())
+      std::printf("%s %u %s %s\n", isa::encoding_name(opcode.encoding), opcode.number, opcode.mnemonic,
+                  isa::handlers().by_name.count(opcode.mnemonic) != 0 ? "executed" : "decoded");
+    return 0;
+  }
   if (argc == 3) {
     AddressSpace memory;
     const tools::CodeObject object(argv[2], &memory);

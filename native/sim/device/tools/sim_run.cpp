@@ -4,6 +4,8 @@
 //   load FILE                                  map a code object and check its code
 //   alloc NAME BYTES [@FILE]                   allocate zeroed memory, or fill it from a file
 //   symbol NAME VARIABLE                       use a module variable as memory NAME
+//   fill NAME @FILE                            fill memory from a file
+//   pointer NAME OFFSET TARGET                 store the address of memory TARGET in NAME
 //   kernarg ptr NAME|u32 V|u64 V|i32 V|i64 V|f32 V|f64 V|u16 V|u8 V|hex BYTES ...   (each aligned to its size)
 //   hidden OFFSET                              the next launches write the hidden arguments (code object v5) there
 //   launch KERNEL GX GY GZ BX BY BZ DYNLDS     grid in work-items; kernels by their symbol without ".kd"
@@ -37,6 +39,8 @@ class Session {
     if (command == "load") return load(line);
     if (command == "alloc") return alloc(line);
     if (command == "symbol") return symbol(line);
+    if (command == "fill") return fill(line);
+    if (command == "pointer") return pointer(line);
     if (command == "kernarg") return kernarg(line);
     if (command == "hidden") return (line >> hidden_) ? "ok" : throw std::runtime_error("hidden OFFSET");
     if (command == "launch") return launch(line);
@@ -98,11 +102,7 @@ class Session {
     if (p == MAP_FAILED) throw std::runtime_error("cannot allocate " + std::to_string(bytes) + " bytes");
     buffers_[name] = {reinterpret_cast<std::uint64_t>(p), bytes};
     memory_.add({reinterpret_cast<std::uint64_t>(p), bytes, true, "device"});
-    if (line >> from) {
-      std::ifstream in(from.substr(1), std::ios::binary);
-      if (!in || from[0] != '@') throw std::runtime_error("cannot open " + from);
-      in.read(static_cast<char*>(p), static_cast<std::streamsize>(bytes));
-    }
+    if (line >> from) read_file(from, buffers_[name]);
     char text[64];
     std::snprintf(text, sizeof text, "ok address=0x%llx", static_cast<unsigned long long>(buffers_[name].address));
     return text;
@@ -114,6 +114,30 @@ class Session {
     const Symbol found = symbol_of(variable);
     buffers_[name] = {found.address, found.size};
     return "ok bytes=" + std::to_string(found.size);
+  }
+
+  static void read_file(const std::string& from, const Buffer& to) {
+    std::ifstream in(from.substr(1), std::ios::binary);
+    if (!in || from[0] != '@') throw std::runtime_error("cannot open " + from);
+    in.read(reinterpret_cast<char*>(to.address), static_cast<std::streamsize>(to.bytes));
+  }
+
+  std::string fill(std::istringstream& line) {
+    std::string name, from;
+    if (!(line >> name >> from)) throw std::runtime_error("fill NAME @FILE");
+    read_file(from, buffer(name));
+    return "ok";
+  }
+
+  std::string pointer(std::istringstream& line) {
+    std::string name, target;
+    std::uint64_t offset = 0;
+    if (!(line >> name >> offset >> target)) throw std::runtime_error("pointer NAME OFFSET TARGET");
+    const Buffer& in = buffer(name);
+    if (offset + 8 > in.bytes) throw std::runtime_error("no room for a pointer there in " + name);
+    const std::uint64_t address = buffer(target).address;
+    std::memcpy(reinterpret_cast<void*>(in.address + offset), &address, sizeof address);
+    return "ok";
   }
 
   template <class T>

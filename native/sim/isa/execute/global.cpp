@@ -68,6 +68,9 @@ void load_to_lds(Wave& w, const Inst& i) {
   }
 }
 
+// Caches are coherent here.
+void nothing(Wave& /*w*/, const Inst& /*i*/) {}
+
 }  // namespace
 
 #define SEGMENT(p, S)                                                                                                  \
@@ -85,7 +88,7 @@ void load_to_lds(Wave& w, const Inst& i) {
       {p "_store_byte_d16_hi", store_part<S, u8, true>}, {p "_store_short", store_part<S, u16, false>},                \
       {p "_store_short_d16_hi", store_part<S, u16, true>}
 
-KERNCAP_SIM_FAMILY(global, SEGMENT("global", Global), SEGMENT("flat", Flat),
+KERNCAP_SIM_FAMILY(global, SEGMENT("global", Global), SEGMENT("flat", Flat), {"buffer_inv", nothing}, {"buffer_wbl2", nothing},
                    {"global_load_lds_dword", load_to_lds<u32>}, {"global_load_lds_ubyte", load_to_lds<u8>},
                    {"global_load_lds_sbyte", load_to_lds<std::int8_t>}, {"global_load_lds_ushort", load_to_lds<u16>},
                    {"global_load_lds_sshort", load_to_lds<i16>})
