@@ -86,15 +86,30 @@ def _table(report: ProfileReport, top: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    wide = shutil.get_terminal_size().columns >= 140
+    width = shutil.get_terminal_size().columns
+    # A narrow terminal keeps the name readable: least and most go first, then the kind.
+    hidden = {6, 7} if width < 110 else set()
+    if width < 90:
+        hidden.add(8)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        left = heading in ("id", "kind", "kernel")
-        table.add_column(heading, justify="left" if left else "right", no_wrap=True, overflow="ellipsis")
+    for index, heading in enumerate(headings):
+        if index not in hidden:
+            last = index == len(headings) - 1
+            left = last or heading in ("id", "kind")
+            table.add_column(
+                heading,
+                justify="left" if left else "right",
+                no_wrap=True,
+                overflow="ellipsis",
+                min_width=None if last else len(heading),
+                ratio=1 if last else None,
+            )
     for i, kernel in enumerate(kernels, 1):
-        name = one_line(kernel.name if wide else base_name(kernel.name))
-        table.add_row(*_cells(i, kernel, name), style="dim" if kernel.kind == "runtime" else None)
-    Console(highlight=False, markup=False).print(table)
+        name = one_line(kernel.name if width >= 140 else base_name(kernel.name))
+        cells = _cells(i, kernel, name)
+        shown = [cell for index, cell in enumerate(cells) if index not in hidden]
+        table.add_row(*shown, style="dim" if kernel.kind == "runtime" else None)
+    Console(highlight=False, markup=False, width=width).print(table)
 
 
 def show(report: ProfileReport, top: int) -> None:
