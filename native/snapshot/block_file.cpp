@@ -97,6 +97,20 @@ void BlockFile::flush_pending() {
   pending_.clear();
 }
 
+void BlockFile::read_back(std::uint64_t offset, void* out, std::size_t bytes) const {
+  auto* p = static_cast<unsigned char*>(out);
+  while (bytes != 0) {
+    const ssize_t n = ::pread(fd_, p, bytes, static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_io("cannot read back", path_, errno);
+    if (n == 0) {
+      std::memset(p, 0, bytes);  // a hole at the end: the length is only set by finish
+      return;
+    }
+    p += n, offset += static_cast<std::uint64_t>(n), bytes -= static_cast<std::size_t>(n);
+  }
+}
+
 void BlockFile::finish() {
   flush_pending();
   if (::ftruncate(fd_, static_cast<off_t>(size_)) != 0) throw_io("cannot set the length of", path_, errno);

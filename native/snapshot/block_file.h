@@ -29,6 +29,9 @@ class BlockFile {
   void append(const void* data, std::size_t bytes);
   [[nodiscard]] std::uint64_t size() const { return size_; }
 
+  // What write_block wrote; zeros beyond it. Thread safe. Throws IoError.
+  void read_back(std::uint64_t offset, void* out, std::size_t bytes) const;
+
   // Writes what append holds back, sets the length and flushes to the disk. Throws IoError.
   void finish();
 

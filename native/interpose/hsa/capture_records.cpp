@@ -1,0 +1,262 @@
+#include "interpose/hsa/capture_records.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "interpose/hsa/api.h"
+#include "interpose/hsa/memory_reader.h"
+#include "interpose/hsa/names.h"
+#include "interpose/hsa/process.h"
+#include "snapshot/records.h"
+
+namespace kerncap::interpose {
+
+using namespace abi;  // NOLINT: the ABI's own names
+using snapshot::RecordType;
+using snapshot::RegionKind;
+
+namespace {
+
+std::string link_target(const char* path) {
+  char text[4096];
+  const ssize_t n = ::readlink(path, text, sizeof text);
+  return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : std::string();
+}
+
+std::uint32_t length(const std::string& s) { return static_cast<std::uint32_t>(s.size()); }
+
+bool overlaps_any(const std::vector<ImageRegion>& sorted, std::uint64_t begin, std::uint64_t end) {
+  const auto next = std::lower_bound(sorted.begin(), sorted.end(), end, [](const ImageRegion& r, std::uint64_t value) {
+    return r.source.address < value;
+  });
+  return next != sorted.begin() && std::prev(next)->source.end() > begin;
+}
+
+void insert_sorted(std::vector<ImageRegion>& sorted, ImageRegion region) {
+  const auto at = std::lower_bound(
+      sorted.begin(), sorted.end(), region.source.address,
+      [](const ImageRegion& r, std::uint64_t value) { return r.source.address < value; });
+  sorted.insert(at, std::move(region));
+}
+
+std::uint64_t word_at(const std::vector<unsigned char>& bytes, std::size_t offset) {
+  std::uint64_t word = 0;
+  if (offset + sizeof word <= bytes.size()) std::memcpy(&word, bytes.data() + offset, sizeof word);
+  return word;
+}
+
+}  // namespace
+
+CaptureRecords::CaptureRecords(Process& process, const AgentInfo& agent, const Kernel& kernel,
+                               std::uint64_t kernel_object)
+    : process_(process), agent_(agent), kernel_(kernel) {
+  for (LoadedCode& code : process.kernels.loaded()) {
+    if (code.agent.handle == agent.handle.handle) loaded_.push_back(std::move(code));
+  }
+  for (const LoadedCode& code : loaded_) {
+    if (code.content_bytes == 0 || code.content_hash != kernel.code_hash) continue;
+    // The same code may be loaded more than once.
+    if (kernel_code_ == nullptr || kernel_object - code.load_base < code.load_bytes) kernel_code_ = &code;
+  }
+  if (kernel_code_ == nullptr) {
+    throw Refused("the code object of " + demangle(kernel.symbol) +
+                  " was loaded in a way that kerncap does not see, so its bytes cannot be had");
+  }
+}
+
+std::vector<unsigned char> CaptureRecords::read_kernargs(const Packet& packet) const {
+  std::vector<unsigned char> bytes(kernel_.kernarg_bytes);
+  if (bytes.empty()) return bytes;
+  const auto address = reinterpret_cast<std::uint64_t>(packet.dispatch.kernarg_address);
+  if (!read_own_memory(address, bytes.data(), bytes.size()) &&
+      api().core.hsa_memory_copy_fn(bytes.data(), packet.dispatch.kernarg_address, bytes.size()) != HSA_STATUS_SUCCESS) {
+    throw Refused("the kernel's " + std::to_string(bytes.size()) + " bytes of arguments at " + hex(address) +
+                  " cannot be read");
+  }
+  return bytes;
+}
+
+std::vector<ImageRegion> CaptureRecords::regions(const std::vector<unsigned char>& kernargs) const {
+  std::vector<ImageRegion> regions;
+  for (Allocation& allocation : process_.allocations.all()) {
+    if (!allocation.accessible_to(agent_.handle.handle)) continue;
+    ImageRegion region;
+    region.source = std::move(allocation);
+    regions.push_back(std::move(region));
+  }
+  for (const LoadedCode& code : loaded_) {
+    if (code.load_bytes == 0 || overlaps_any(regions, code.load_base, code.load_base + code.load_bytes)) continue;
+    ImageRegion region;
+    region.source.address = code.load_base;
+    region.source.bytes = code.load_bytes;
+    region.source.kind = RegionKind::code_segment;
+    region.source.owner = agent_.handle.handle;
+    region.code_object = code.id;
+    insert_sorted(regions, std::move(region));
+  }
+  // Arguments may point to memory that came from none of the calls we follow; the runtime knows it then.
+  for (std::size_t offset = 0; offset + 8 <= kernargs.size(); offset += 4) {
+    const std::uint64_t word = word_at(kernargs, offset);
+    if (word < 0x10000 || word >> 47 != 0 || overlaps_any(regions, word, word + 1)) continue;
+    hsa_amd_pointer_info_t info{};
+    info.size = sizeof info;
+    if (api().amd.hsa_amd_pointer_info_fn == nullptr ||
+        api().amd.hsa_amd_pointer_info_fn(reinterpret_cast<const void*>(word), &info, nullptr, nullptr, nullptr) !=
+            HSA_STATUS_SUCCESS ||
+        info.type == HSA_EXT_POINTER_TYPE_UNKNOWN || info.type == HSA_EXT_POINTER_TYPE_RESERVED_ADDR ||
+        info.sizeInBytes == 0) {
+      continue;
+    }
+    ImageRegion region;
+    region.source.address = reinterpret_cast<std::uint64_t>(info.agentBaseAddress);
+    region.source.bytes = info.sizeInBytes;
+    if (word - region.source.address >= region.source.bytes ||
+        overlaps_any(regions, region.source.address, region.source.end())) {
+      continue;
+    }
+    const AgentInfo* owner = process_.agents.find(info.agentOwner);
+    const bool on_device = owner != nullptr && owner->gpu;
+    if (!on_device && info.hostBaseAddress != nullptr) {
+      region.source.host_address = reinterpret_cast<std::uint64_t>(info.hostBaseAddress);
+    }
+    region.source.kind = info.type == HSA_EXT_POINTER_TYPE_LOCKED ? RegionKind::registered
+                         : on_device                              ? RegionKind::device
+                                                                  : RegionKind::host;
+    region.source.pool_flags = info.global_flags;
+    region.source.everyone = true;
+    insert_sorted(regions, std::move(region));
+  }
+  return regions;
+}
+
+std::uint32_t CaptureRecords::record_id(std::uint32_t loaded_id) const {
+  for (std::size_t i = 0; i < used_.size(); ++i) {
+    if (used_[i]->id == loaded_id) return static_cast<std::uint32_t>(i + 1);
+  }
+  return 0;
+}
+
+void CaptureRecords::write_code(snapshot::CaptureWriter& writer, const MemoryImage& image) {
+  used_.assign(1, kernel_code_);
+  for (const ImageRegion* region : image.image()) {
+    if (region->code_object == 0 || region->code_object == kernel_code_->id) continue;
+    for (const LoadedCode& code : loaded_) {
+      if (code.id == region->code_object && code.content_bytes != 0) used_.push_back(&code);
+    }
+  }
+  for (const LoadedCode* code : used_) {
+    std::vector<unsigned char> bytes;
+    std::string error;
+    if (!process_.code.read(code->content_hash, bytes, &error)) throw Refused(error);
+    writer.add_code_object(code->content_hash, bytes.data(), bytes.size());
+    snapshot::CodeObjectRecord record{};
+    record.id = record_id(code->id);
+    record.uri_length = length(code->uri);
+    record.content_hash = code->content_hash;
+    record.content_bytes = code->content_bytes;
+    record.load_base = code->load_base;
+    record.load_bytes = code->load_bytes;
+    record.load_delta = code->load_delta;
+    writer.add(record, RecordType::code_object, {code->uri});
+    for (const LoadedVariable& variable : code->variables) {
+      snapshot::VariableRecord v{};
+      v.code_object = record.id;
+      v.name_length = length(variable.name);
+      v.address = variable.address;
+      v.bytes = variable.bytes;
+      writer.add(v, RecordType::variable, {variable.name});
+    }
+  }
+}
+
+void CaptureRecords::write_regions(snapshot::CaptureWriter& writer, const MemoryImage& image) {
+  for (const ImageRegion* region : image.image()) {
+    snapshot::RegionRecord record{};
+    record.id = region->id;
+    record.kind = region->source.kind;
+    record.address = region->source.address;
+    record.bytes = region->source.bytes;
+    record.pre_offset = region->pre_offset;
+    record.flags = (region->unsaved.empty() ? snapshot::kSaved : 0u) |
+                   (region->reachable ? snapshot::kReachable : 0u) | (region->written ? snapshot::kWritten : 0u);
+    record.code_object = record_id(region->code_object);
+    record.pool_flags = region->source.pool_flags;
+    record.reason_length = length(region->unsaved);
+    writer.add(record, RecordType::region, {region->unsaved});
+  }
+}
+
+void CaptureRecords::write(snapshot::CaptureWriter& writer, const DispatchFacts& facts,
+                           const std::vector<unsigned char>& kernargs, const MemoryImage& image) {
+  timespec now;
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const std::string executable = link_target("/proc/self/exe"), directory = link_target("/proc/self/cwd");
+  snapshot::ProcessRecord process{};
+  process.realtime_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+  process.pid = static_cast<std::uint32_t>(::getpid());
+  process.executable_length = length(executable);
+  process.directory_length = length(directory);
+  process.runtime_length = length(process_.runtime.text);
+  writer.add(process, RecordType::process, {executable, directory, process_.runtime.text});
+
+  std::uint64_t clock_hz = 0;
+  api().core.hsa_system_get_info_fn(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &clock_hz);
+  snapshot::DeviceRecord device{};
+  device.index = agent_.index;
+  device.compute_units = agent_.compute_units;
+  device.wavefront = agent_.wavefront;
+  device.lds_bytes = agent_.lds_bytes;
+  device.cache_bytes = agent_.cache_bytes;
+  device.clock_hz = clock_hz;
+  device.simulated = process_.runtime.simulated ? 1 : 0;
+  device.isa_length = length(agent_.isa);
+  device.name_length = length(agent_.name);
+  device.product_length = length(agent_.product);
+  writer.add(device, RecordType::device, {agent_.isa, agent_.name, agent_.product});
+
+  write_code(writer, image);
+
+  const double ns_per_tick = clock_hz != 0 ? 1e9 / static_cast<double>(clock_hz) : 1;
+  Packet packet;
+  std::memcpy(packet.bytes, facts.packet, sizeof packet);
+  const std::string demangled = demangle(kernel_.symbol);
+  snapshot::DispatchRecord dispatch{};
+  std::memcpy(dispatch.packet, facts.packet, sizeof dispatch.packet);
+  dispatch.kernel_id = kernel_.id;
+  dispatch.nth_of_kernel = facts.nth;
+  dispatch.nth_overall = facts.nth_overall;
+  dispatch.queue_id = facts.queue_id;
+  if (facts.end > facts.start) {
+    dispatch.start_ns = static_cast<std::uint64_t>(static_cast<double>(facts.start) * ns_per_tick);
+    dispatch.end_ns = dispatch.start_ns +
+                      static_cast<std::uint64_t>(static_cast<double>(facts.end - facts.start) * ns_per_tick + 0.5);
+  }
+  dispatch.descriptor_address = packet.dispatch.kernel_object;
+  dispatch.code_object = record_id(kernel_code_->id);
+  if (kernel_.hostcall_offset >= 0 && word_at(kernargs, static_cast<std::size_t>(kernel_.hostcall_offset)) != 0) {
+    dispatch.flags |= snapshot::kNeedsListener;
+  }
+  const bool multigrid =
+      kernel_.multigrid_offset >= 0 && word_at(kernargs, static_cast<std::size_t>(kernel_.multigrid_offset)) != 0;
+  if (facts.cooperative || multigrid) dispatch.flags |= snapshot::kCooperative;
+  dispatch.reachable_bytes = image.reachable_bytes();
+  for (const Allocation& allocation : process_.allocations.all()) {
+    if (allocation.accessible_to(agent_.handle.handle)) dispatch.allocated_bytes += allocation.bytes;
+  }
+  dispatch.memory_mode = static_cast<std::uint32_t>(facts.memory);
+  dispatch.symbol_length = length(kernel_.symbol);
+  dispatch.demangled_length = length(demangled);
+  writer.add(dispatch, RecordType::dispatch, {kernel_.symbol, demangled});
+
+  snapshot::KernargRecord kernarg{};
+  kernarg.address = reinterpret_cast<std::uint64_t>(packet.dispatch.kernarg_address);
+  kernarg.length = kernargs.size();
+  writer.add(kernarg, RecordType::kernarg,
+             {{reinterpret_cast<const char*>(kernargs.data()), kernargs.size()}});
+  write_regions(writer, image);
+}
+
+}  // namespace kerncap::interpose

@@ -1,0 +1,364 @@
+#include "interpose/hsa/memory_image.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "interpose/hsa/change_finder.h"
+#include "interpose/hsa/memory_reader.h"
+#include "interpose/hsa/pointer_scan.h"
+#include "snapshot/error.h"
+#include "snapshot/xxh64.h"
+
+namespace kerncap::interpose {
+
+using live::MemoryMode;
+using snapshot::kChecksumBlock;
+using snapshot::kRegionAlign;
+
+namespace {
+
+unsigned worker_count() { return std::clamp(std::thread::hardware_concurrency(), 2u, 4u); }
+
+// A part of one region in one block of memory.pre.
+struct Piece {
+  std::uint32_t region;         // index
+  std::uint64_t region_offset;
+  std::uint64_t block_offset;
+  std::uint64_t bytes;
+};
+
+struct Block {
+  std::uint64_t index = 0;
+  std::uint64_t bytes = 0;
+  std::vector<Piece> pieces;
+};
+
+std::vector<AddressRange> ranges_of(const std::vector<ImageRegion>& regions) {
+  std::vector<AddressRange> ranges;
+  ranges.reserve(regions.size());
+  for (const ImageRegion& region : regions) ranges.push_back({region.source.address, region.source.end()});
+  return ranges;
+}
+
+std::string describe(const ImageRegion& region) {
+  return "the " + std::to_string(region.source.bytes) + " bytes at " + hex(region.source.address);
+}
+
+}  // namespace
+
+struct MemoryImage::Work {
+  Work(std::vector<ImageRegion> all, MemoryMode mode_wanted, abi::hsa_agent_t on_agent,
+       abi::hsa_amd_memory_pool_t pool, ImageProgress reporting)
+      : regions(std::move(all)),
+        scan(ranges_of(regions)),
+        mode(mode_wanted),
+        agent(on_agent),
+        staging_pool(pool),
+        progress(std::move(reporting)),
+        targets(regions.size()) {}
+
+  std::vector<ImageRegion> regions;  // by address
+  const PointerScan scan;
+  const MemoryMode mode;
+  const abi::hsa_agent_t agent;
+  const abi::hsa_amd_memory_pool_t staging_pool;
+  const ImageProgress progress;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::set<std::uint32_t>> targets;  // by region: which regions it points into
+  std::vector<std::uint32_t> roots;
+  std::vector<std::uint32_t> order;              // of the image: region indices in the order of their ids
+  std::deque<Piece> waiting;                     // not yet cut into blocks; block_offset unset
+  std::uint64_t file_end = 0;                    // of memory.pre, as assigned so far
+  std::vector<Block> blocks;                     // cut so far
+  unsigned scanning = 0;                         // workers that may still find regions
+  std::exception_ptr failure;
+  std::atomic<bool> stop{false};
+
+  void enqueue(std::uint32_t region);
+  void fill(Block& block);
+  bool next_block(Block& block);
+  void save_block(Block& block, unsigned char* buffer, PointerScan::Seen& seen, snapshot::BlockFile& file);
+  void read_piece(const Piece& piece, unsigned char* out);
+  void found(std::uint32_t from, std::size_t to);
+  void mark_reachable();
+  void refuse_unsaved();
+  void fail();
+  template <typename Body>
+  void in_workers(Body body);
+};
+
+MemoryImage::MemoryImage(std::vector<ImageRegion> regions, MemoryMode mode, abi::hsa_agent_t agent,
+                         abi::hsa_amd_memory_pool_t staging_pool, ImageProgress progress)
+    : work_(std::make_unique<Work>(std::move(regions), mode, agent, staging_pool, std::move(progress))) {}
+
+MemoryImage::~MemoryImage() = default;
+
+// Gives the region its place in memory.pre. Under the mutex, or before the workers start.
+void MemoryImage::Work::enqueue(std::uint32_t index) {
+  ImageRegion& region = regions[index];
+  if (region.id != 0) return;
+  order.push_back(index);
+  region.id = static_cast<std::uint32_t>(order.size());
+  if (!region.source.refusal.empty()) {
+    region.unsaved = region.source.refusal;
+    return;
+  }
+  file_end = (file_end + kRegionAlign - 1) / kRegionAlign * kRegionAlign;
+  region.pre_offset = file_end;
+  file_end += region.source.bytes;
+  waiting.push_back({index, 0, 0, region.source.bytes});
+  progress.total->store(file_end, std::memory_order_relaxed);
+}
+
+void MemoryImage::add_roots(std::span<const unsigned char> kernargs, std::uint32_t code_object) {
+  Work& w = *work_;
+  PointerScan::Seen seen;
+  w.scan.scan(kernargs.data(), kernargs.size(), 4, seen,
+              [&](std::size_t index) { w.roots.push_back(static_cast<std::uint32_t>(index)); });
+  for (std::uint32_t i = 0; i < w.regions.size(); ++i) {
+    if (w.regions[i].code_object == code_object && code_object != 0) w.roots.push_back(i);
+  }
+  for (const std::uint32_t root : w.roots) w.enqueue(root);
+  if (w.mode == MemoryMode::all) {
+    for (std::uint32_t i = 0; i < w.regions.size(); ++i) {
+      // Code that nothing points to stays out: its module would have to be loaded for it.
+      if (w.regions[i].code_object == 0) w.enqueue(i);
+    }
+  }
+}
+
+// Moves what is waiting and lies in the block to it. Under the mutex.
+void MemoryImage::Work::fill(Block& block) {
+  const std::uint64_t begin = block.index * kChecksumBlock, end = begin + kChecksumBlock;
+  while (!waiting.empty()) {
+    Piece& piece = waiting.front();
+    const std::uint64_t at = regions[piece.region].pre_offset + piece.region_offset;
+    if (at >= end) break;
+    const std::uint64_t take = std::min(piece.bytes, end - at);
+    block.pieces.push_back({piece.region, piece.region_offset, at - begin, take});
+    piece.region_offset += take, piece.bytes -= take;
+    if (piece.bytes == 0) waiting.pop_front();
+  }
+  block.bytes = std::min(file_end - begin, kChecksumBlock);
+}
+
+// The next whole block, or the last one. Waits while a worker may still find regions that belong into it.
+// False: all is done.
+bool MemoryImage::Work::next_block(Block& block) {
+  std::unique_lock lock(mutex);
+  for (;;) {
+    if (stop.load()) return false;
+    const std::uint64_t begin = blocks.size() * kChecksumBlock;
+    const bool whole = file_end >= begin + kChecksumBlock;
+    // What lies before `begin` is for the worker that has the block before, which is not full yet.
+    const bool ours = !waiting.empty() && regions[waiting.front().region].pre_offset + waiting.front().region_offset >= begin;
+    if (ours && (whole || scanning == 0)) {
+      block.index = blocks.size();
+      block.pieces.clear();
+      fill(block);
+      blocks.emplace_back();
+      ++scanning;
+      return true;
+    }
+    if (waiting.empty() && scanning == 0) {
+      changed.notify_all();
+      return false;
+    }
+    changed.wait(lock);
+  }
+}
+
+void MemoryImage::Work::found(std::uint32_t from, std::size_t to) {
+  const std::lock_guard lock(mutex);
+  const auto target = static_cast<std::uint32_t>(to);
+  targets[from].insert(target);
+  if (mode == MemoryMode::reachable || regions[target].code_object != 0) {
+    const bool fresh = regions[target].id == 0;
+    enqueue(target);
+    if (fresh) changed.notify_all();
+  }
+}
+
+void MemoryImage::Work::read_piece(const Piece& piece, unsigned char* out) {
+  ImageRegion& region = regions[piece.region];
+  std::string why = read_allocation(region.source, piece.region_offset, out, piece.bytes);
+  if (why.empty()) return;
+  std::memset(out, 0, piece.bytes);
+  const std::lock_guard lock(mutex);
+  if (region.unsaved.empty()) region.unsaved = std::move(why);
+}
+
+void MemoryImage::Work::save_block(Block& block, unsigned char* buffer, PointerScan::Seen& seen,
+                                   snapshot::BlockFile& file) {
+  std::uint64_t filled = 0;
+  std::size_t scanned = 0;  // pieces
+  for (;;) {
+    for (std::size_t i = scanned; i < block.pieces.size(); ++i) {
+      const Piece& piece = block.pieces[i];
+      std::memset(buffer + filled, 0, piece.block_offset - filled);
+      read_piece(piece, buffer + piece.block_offset);
+      filled = piece.block_offset + piece.bytes;
+    }
+    for (; scanned < block.pieces.size(); ++scanned) {
+      const Piece& piece = block.pieces[scanned];
+      scan.scan(buffer + piece.block_offset, piece.bytes, 8, seen,
+                [&](std::size_t to) { found(piece.region, to); });
+    }
+    const std::lock_guard lock(mutex);
+    fill(block);  // the last block takes in what was found meanwhile
+    if (scanned < block.pieces.size()) continue;
+    blocks[block.index] = block;
+    --scanning;
+    changed.notify_all();
+    break;
+  }
+  std::memset(buffer + filled, 0, block.bytes - filled);
+  file.write_block(block.index, buffer, block.bytes, snapshot::xxh64(buffer, block.bytes));
+  progress.done->fetch_add(block.bytes, std::memory_order_relaxed);
+}
+
+void MemoryImage::Work::fail() {
+  const std::lock_guard lock(mutex);
+  if (failure == nullptr) failure = std::current_exception();
+  stop.store(true);
+  changed.notify_all();
+}
+
+// Runs body(buffer) in each worker; throws what the first of them threw. The caller's thread watches for a cancel.
+template <typename Body>
+void MemoryImage::Work::in_workers(Body body) {
+  failure = nullptr;
+  stop.store(false);
+  std::vector<std::thread> threads;
+  std::atomic<unsigned> running{0};
+  try {
+    for (unsigned i = 0; i < worker_count(); ++i) {
+      running.fetch_add(1);
+      threads.emplace_back([&] {
+        try {
+          const StagingBuffer buffer(kChecksumBlock, staging_pool, agent);
+          body(buffer.data());
+        } catch (...) {
+          fail();
+        }
+        const std::lock_guard lock(mutex);
+        running.fetch_sub(1);
+        changed.notify_all();
+      });
+    }
+  } catch (...) {
+    running.fetch_sub(1);
+    fail();
+  }
+  while (running.load() != 0) {
+    try {
+      if (!stop.load()) progress.check();
+    } catch (...) {
+      fail();
+    }
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, std::chrono::milliseconds(20), [&] { return running.load() == 0; });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+void MemoryImage::Work::mark_reachable() {
+  std::vector<std::uint32_t> open = roots;
+  while (!open.empty()) {
+    const std::uint32_t index = open.back();
+    open.pop_back();
+    if (regions[index].reachable) continue;
+    regions[index].reachable = true;
+    open.insert(open.end(), targets[index].begin(), targets[index].end());
+  }
+}
+
+void MemoryImage::Work::refuse_unsaved() {
+  for (const ImageRegion& region : regions) {
+    if (region.reachable && !region.unsaved.empty()) {
+      throw Refused(describe(region) + ", which the kernel can reach, cannot be captured: " + region.unsaved);
+    }
+  }
+}
+
+void MemoryImage::save_before(snapshot::CaptureWriter& writer) {
+  Work& w = *work_;
+  w.in_workers([&](unsigned char* buffer) {
+    PointerScan::Seen seen;
+    Block block;
+    while (w.next_block(block)) w.save_block(block, buffer, seen, writer.pre());
+  });
+  w.mark_reachable();
+  w.refuse_unsaved();
+}
+
+void MemoryImage::save_changes(snapshot::CaptureWriter& writer) {
+  Work& w = *work_;
+  w.progress.done->store(0);
+  std::atomic<std::uint64_t> next{0};
+  std::uint64_t turn = 0;  // whose changes are appended next
+  ChangeWriter changes(writer);
+  w.in_workers([&](unsigned char* buffer) {
+    std::vector<unsigned char> before(kChecksumBlock);
+    for (;;) {
+      const std::uint64_t n = next.fetch_add(1);
+      if (n >= w.blocks.size() || w.stop.load()) return;
+      const Block& block = w.blocks[n];
+      std::vector<ChangedRun> runs;
+      writer.pre().read_back(block.index * kChecksumBlock, before.data(), block.bytes);
+      for (const Piece& piece : block.pieces) {
+        const ImageRegion& region = w.regions[piece.region];
+        if (!region.unsaved.empty()) continue;
+        const std::string why =
+            read_allocation(region.source, piece.region_offset, buffer + piece.block_offset, piece.bytes);
+        if (!why.empty()) throw Refused(describe(region) + " cannot be read after the dispatch: " + why);
+        find_changes(before.data() + piece.block_offset, buffer + piece.block_offset, piece.bytes,
+                     [&](std::uint64_t offset, std::uint64_t bytes) {
+                       runs.push_back({piece.region, region.id, region.source.address + piece.region_offset + offset,
+                                       buffer + piece.block_offset + offset, bytes});
+                     });
+      }
+      std::unique_lock lock(w.mutex);
+      w.changed.wait(lock, [&] { return turn == n || w.stop.load(); });
+      if (w.stop.load()) return;
+      lock.unlock();
+      for (const ChangedRun& run : runs) {
+        w.regions[run.region].written = true;
+        changes.append(run);
+      }
+      lock.lock();
+      turn = n + 1;
+      w.changed.notify_all();
+      w.progress.done->fetch_add(block.bytes, std::memory_order_relaxed);
+    }
+  });
+  changes.finish();
+}
+
+std::vector<const ImageRegion*> MemoryImage::image() const {
+  std::vector<const ImageRegion*> list;
+  list.reserve(work_->order.size());
+  for (const std::uint32_t index : work_->order) list.push_back(&work_->regions[index]);
+  return list;
+}
+
+std::uint64_t MemoryImage::reachable_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const ImageRegion& region : work_->regions) {
+    if (region.reachable) bytes += region.source.bytes;
+  }
+  return bytes;
+}
+
+}  // namespace kerncap::interpose
