@@ -6,12 +6,11 @@ nothing is declared for is bytes; a type is never chosen because the numbers wou
 
 from __future__ import annotations
 
+import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-import numpy as np
 
 from kerncap.core.codeobject import CodeObjectError, Kernel, read_code_object
 from kerncap.core.dwarf import ElementType, kernel_debug
@@ -37,11 +36,10 @@ NAMES: dict[str, str] = {
     **{name: "bool" for name in ("bool", "i1")},
 }
 SIZES = {
-    "f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "u64": 8, "i32": 4, "u32": 4, "i16": 2, "u16": 2, "i8": 1,
-    "u8": 1, "bool": 1, "pointer": 8, "bytes": 1,
+    "f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "u64": 8, "i32": 4, "u32": 4, "i16": 2, "u16": 2,
+    "i8": 1, "u8": 1, "bool": 1, "pointer": 8, "bytes": 1,
 }  # fmt: skip
 FLOATS = frozenset({"f64", "f32", "f16", "bf16"})
-_STORAGE = {8: np.dtype("<u8"), 4: np.dtype("<u4"), 2: np.dtype("<u2"), 1: np.dtype("u1")}
 _VECTOR = re.compile(r"(float|double|int|uint|char|uchar|short|ushort|long|ulong|half)([234])\Z")
 _LLVM_VECTOR = re.compile(r"(.+?) __(?:vector\((\d+)\)|attribute__\(\(.*vector_size\((\d+).*)\Z")
 
@@ -83,11 +81,6 @@ def scalar(name: str) -> Layout:
     return Layout(dtype, SIZES[dtype], (Field(0, dtype),))
 
 
-def storage(dtype: str) -> np.dtype[np.unsignedinteger]:
-    """The unsigned integer dtype that holds the bits of a `dtype`."""
-    return _STORAGE[SIZES[dtype]]
-
-
 @dataclass(frozen=True)
 class Typed:
     """From `address` on, up to the next one or the region's end, memory is of `layout`."""
@@ -120,11 +113,11 @@ class TypeMap:
     def split(self, begin: int, end: int) -> list[tuple[int, int, Layout, int]]:
         """(begin, end, layout, anchor) of the parts of a range of one region."""
         cuts = [begin, *(s for s in self._starts if begin < s < end), end]
-        return [(a, b, *self.at(a)) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+        return [(a, b, *self.at(a)) for a, b in itertools.pairwise(cuts) if a < b]
 
 
 def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) -> TypeMap:
-    """The types of a capture's memory. `declared`: region id, or an address ("0x7f..."), to a dtype's name."""
+    """The types of a capture's memory. `declared`: a region id, or an address "0x7f...", to a dtype."""
     typed: list[Typed] = []
     for key, name in (declared or {}).items():
         typed.append(Typed(_declared_address(capture, key), scalar(name), "user"))

@@ -147,7 +147,7 @@ def _check_workgroup(capture: Capture, kernel: Kernel, path: Path) -> None:
     if 0 < kernel.max_workgroup < items:
         raise UsageError(
             f"{path}: {kernel.name} was compiled for workgroups of at most {kernel.max_workgroup} "
-            f"work-items; the captured dispatch has {items} (__launch_bounds__, or --gpu-max-threads-per-block)"
+            f"work-items; the captured dispatch has {items} (see __launch_bounds__)"
         )
 
 

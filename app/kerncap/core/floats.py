@@ -1,0 +1,45 @@
+"""Bits of floating-point numbers as values, and their distance in units in the last place.
+
+Formats: IEEE 754 binary16, binary32, binary64, and bfloat16 (binary32 without its lower half).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Bits = npt.NDArray[Any]  # unsigned integers of the format's size
+Values = npt.NDArray[np.float64]
+
+BITS = {"f64": np.uint64, "f32": np.uint32, "f16": np.uint16, "bf16": np.uint16}
+
+
+def values(bits: Bits, dtype: str) -> Values:
+    """The numbers behind `bits`; every one of them is exact in float64. `bits` is contiguous."""
+    if dtype == "f64":
+        return bits.view(np.float64)
+    # A signaling NaN may not be converted in hardware without a warning; its value is NaN either way.
+    with np.errstate(invalid="ignore"):
+        if dtype == "f32":
+            return bits.view(np.float32).astype(np.float64)
+        if dtype == "f16":
+            return bits.view(np.float16).astype(np.float64)
+        return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+def _ordered(bits: Bits) -> npt.NDArray[np.int64]:
+    """Integers in the order of the numbers, neighbours one apart; both zeros are 0."""
+    width = bits.dtype.itemsize * 8
+    magnitude = (bits & bits.dtype.type((1 << (width - 1)) - 1)).astype(np.uint64).view(np.int64)
+    negative = (bits >> bits.dtype.type(width - 1)) != 0
+    ordered: npt.NDArray[np.int64] = np.where(negative, -magnitude, magnitude)
+    return ordered
+
+
+def ulp_distance(a: Bits, b: Bits) -> npt.NDArray[np.uint64]:
+    """How many representable numbers lie between each pair, plus one; 0 where they are equal."""
+    x, y = _ordered(a), _ordered(b)
+    high, low = np.maximum(x, y).view(np.uint64), np.minimum(x, y).view(np.uint64)
+    return high - low  # modulo 2**64, which the true distance never reaches

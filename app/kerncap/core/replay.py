@@ -1,0 +1,274 @@
+"""Timing a captured kernel, or a variant of it, alone.
+
+The memory is resident and the module loaded before anything is timed; the times are the dispatch's own
+timestamps. Before every sample the written ranges are put back, and a barrier orders the copy before the dispatch.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kerncap.core import records, timing
+from kerncap.core.devices import Device
+from kerncap.core.errors import InconclusiveError, UsageError
+from kerncap.core.files import write_json
+from kerncap.core.launch import captured_launch, emptied_launch, variant_launch
+from kerncap.core.replayer import Replayer, Variant
+
+SCHEMA = "kerncap-replay/1"
+_SHORT_NS = 10_000  # below this, several dispatches make one sample
+_BATCH = 16
+_MOST_SAMPLES = 10_000
+_SIMULATED_SAMPLES = 3  # its cycles do not vary, unless the kernel does
+
+
+@dataclass
+class ReplayResult:
+    """What `replay` measured. Times are ns of the device's clock; on a simulated device, simulated cycles."""
+
+    kernel: str
+    symbol: str
+    device: str
+    simulated: bool
+    timer: str
+    cache: str
+    variant: str | None
+    timing: timing.Timing
+    batch: int
+    launch_ns: float | None  # what an emptied kernel of the same shape takes
+    output: str | None
+    warnings: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of `kerncap replay --json`."""
+        t = self.timing
+        return {
+            "schema": SCHEMA,
+            "kernel": self.kernel,
+            "symbol": self.symbol,
+            "variant": self.variant,
+            "device": self.device,
+            "simulated": self.simulated,
+            "timer": self.timer,
+            "cache": self.cache,
+            "iterations": t.n,
+            "samples_ns": [float(v) for v in t.samples_ns],
+            "median_ns": t.median_ns,
+            "mean_ns": t.mean_ns,
+            "min_ns": t.min_ns,
+            "max_ns": t.max_ns,
+            "stdev_ns": t.stdev_ns,
+            "quartiles_ns": list(t.quartiles_ns),
+            "ci95_ns": list(t.ci95_ns),
+            "relative_error": t.relative_error,
+            "outliers": list(t.outliers),
+            "rejected": t.rejected,
+            "batch": self.batch,
+            "launch_ns": self.launch_ns,
+            "output": self.output,
+            "warnings": self.warnings,
+        }
+
+
+def timer_name(replayer: Replayer) -> str:
+    """What the times are, for every place that shows them."""
+    if replayer.simulated:
+        return "simulated cycles (dispatch timestamps of the simulated device)"
+    return "dispatch timestamps"
+
+
+def load(replayer: Replayer, hsaco: str | os.PathLike[str] | None = None) -> Variant:
+    """The captured kernel, or the variant in `hsaco`, loaded. UsageError where the variant does not fit."""
+    capture = replayer.capture
+    launch = captured_launch(capture) if hsaco is None else variant_launch(capture, hsaco)
+    return replayer.load(launch)
+
+
+class Sampler:
+    """Takes samples of one variant."""
+
+    def __init__(self, replayer: Replayer, variant: Variant, cache: str = "warm") -> None:
+        if cache not in ("warm", "cold"):
+            raise UsageError(f"cache {cache!r} is neither warm nor cold")
+        self.replayer, self.variant, self.cache = replayer, variant, cache
+        self.batch = 1
+        self.rejected = 0
+
+    def prepare(self) -> None:
+        """The first runs, which are no samples: they warm up, and say how short the kernel is."""
+        first, _ = timing.durations(self.replayer.run(self.variant, 1 if self.replayer.simulated else 2))
+        short = len(first) > 0 and float(first.min()) < _SHORT_NS
+        if not short or self.replayer.simulated or self.cache == "cold":
+            return
+        number = self.replayer._number(self.variant)
+        reply = self.replayer.request("idempotent", number, self.replayer.limit_s)
+        self.batch = _BATCH if reply.values["same"] == "1" else 1
+
+    def sample(self) -> float | None:
+        """One sample in ns; None where its timestamps had to be rejected."""
+        times = self.replayer.run(self.variant, 1, cache=self.cache, batch=self.batch)
+        values, rejected = timing.durations(times)
+        self.rejected += rejected
+        return None if rejected or len(values) == 0 else float(values.mean())
+
+
+def measure(
+    sampler: Sampler, iterations: int | None = None, time_limit_s: float | None = None
+) -> timing.Timing:
+    """Samples until `iterations`, or until the time is up, or until they are steady (core/timing.py).
+
+    Raises InconclusiveError where the device gives no usable timestamp.
+    """
+    sampler.prepare()
+    samples: list[float] = []
+    attempts = 0
+    deadline = time.monotonic() + (time_limit_s if time_limit_s is not None else 60.0)
+    simulated = sampler.replayer.simulated
+    while True:
+        value = sampler.sample()
+        attempts += 1
+        if value is not None:
+            samples.append(value)
+        if iterations is not None:
+            if attempts >= iterations:
+                break
+            continue
+        if simulated and len(samples) >= _SIMULATED_SAMPLES and len(set(samples)) == 1:
+            break
+        if timing.steady(np.asarray(samples)) or len(samples) >= _MOST_SAMPLES:
+            break
+        if samples and time.monotonic() > deadline:
+            break
+        if not samples and attempts >= 100:
+            break
+    if not samples:
+        raise InconclusiveError(
+            f"none of {attempts} dispatches had believable timestamps ({sampler.rejected} were rejected)"
+        )
+    return timing.summarise(np.asarray(samples), sampler.rejected)
+
+
+def race(
+    replayer: Replayer,
+    baseline: Variant,
+    variant: Variant,
+    *,
+    cache: str = "warm",
+    time_limit_s: float = 30.0,
+) -> timing.Comparison:
+    """Times a variant against the captured kernel, interleaved; whether it is right is not looked at here."""
+    a, b = Sampler(replayer, baseline, cache), Sampler(replayer, variant, cache)
+    a.prepare()
+    b.prepare()
+    deadline = time.monotonic() + time_limit_s
+    attempts = 0
+
+    def enough(series: timing.Series) -> bool:
+        nonlocal attempts
+        attempts += 1
+        have = bool(series.baseline) and bool(series.variant)
+        if not have:
+            if attempts > 50:
+                raise InconclusiveError("the device gives no believable timestamps: nothing can be compared")
+            return False
+        if replayer.simulated and len({*series.baseline}) == 1 and len({*series.variant}) == 1:
+            return True
+        if time.monotonic() > deadline:
+            return True
+        return timing.steady(np.asarray(series.baseline)) and timing.steady(np.asarray(series.variant))
+
+    return timing.compare(timing.interleave(a.sample, b.sample, enough))
+
+
+def replay(
+    directory: str | os.PathLike[str],
+    hsaco: str | os.PathLike[str] | None = None,
+    iterations: int | None = None,
+    cache: str = "warm",
+    dump: str | os.PathLike[str] | None = None,
+    *,
+    device: str | Device | None = None,
+    time_limit_s: float | None = None,
+    limit_s: float = 60.0,
+    replayer: Replayer | None = None,
+) -> ReplayResult:
+    """Puts the captured memory back and times the kernel (or the one in `hsaco`).
+
+    `iterations` None: until the samples are steady, at most `time_limit_s` (60). `dump`: a directory for the
+    written regions as they are after the last run. `limit_s` is the limit of one dispatch. `replayer`: one
+    that holds this capture already.
+
+    Raises UsageError (variant, options), DeviceError, DamagedCaptureError, KernelFault, KernelTimeout,
+    InconclusiveError (the kernel needs its program while it runs; no usable timestamps).
+    """
+    if iterations is not None and iterations < 1:
+        raise UsageError(f"iterations: {iterations} is not at least 1")
+    own = None
+    if replayer is None:
+        replayer = own = Replayer(records.read(os.fspath(directory)), device, limit_s=limit_s)
+    try:
+        variant = load(replayer, hsaco)
+        warnings = []
+        if replayer.simulated:
+            warnings.append(
+                "simulated device: times are cycles of its cost table, the same in every run; not GPU time"
+            )
+            if cache == "cold":
+                warnings.append(
+                    "the simulated device has no caches that could be cold: warm and cold are the same"
+                )
+        displaced = int(replayer.greeting.values.get("displaced_bytes", "0"))
+        if displaced:
+            warnings.append(
+                f"{displaced} bytes of device memory had to be placed in host memory (this runtime has no "
+                "virtual memory API): times are not those of the application"
+            )
+        sampler = Sampler(replayer, variant, cache)
+        result = measure(sampler, iterations, time_limit_s)
+        output = _dump(replayer, Path(dump)) if dump is not None else None
+        launch_ns = _launch_overhead(replayer) if result.median_ns < _SHORT_NS else None
+        return ReplayResult(
+            kernel=replayer.capture.dispatch.demangled,
+            symbol=replayer.capture.dispatch.symbol,
+            device=replayer.device.name,
+            simulated=replayer.simulated,
+            timer=timer_name(replayer),
+            cache=cache,
+            variant=None if hsaco is None else os.fspath(hsaco),
+            timing=result,
+            batch=sampler.batch,
+            launch_ns=launch_ns,
+            output=output,
+            warnings=warnings,
+        )
+    finally:
+        if own is not None:
+            own.close()
+
+
+def _launch_overhead(replayer: Replayer) -> float | None:
+    try:
+        empty = replayer.load(emptied_launch(replayer.capture))
+    except UsageError:
+        return None
+    values, _ = timing.durations(replayer.run(empty, 5))
+    return float(np.median(values)) if len(values) else None
+
+
+def _dump(replayer: Replayer, directory: Path) -> str:
+    directory.mkdir(parents=True, exist_ok=True)
+    names = replayer.dump(directory.absolute())
+    capture = replayer.capture
+    regions = []
+    for name in names:
+        address = int(name.removesuffix(".bin"), 16)
+        region = capture.region_at(address)
+        regions.append({"file": name, "address": f"0x{address:x}", "bytes": region.bytes if region else None})
+    write_json(directory / "regions.json", {"schema": "kerncap-dump/1", "regions": regions})
+    return os.fspath(directory)
