@@ -13,6 +13,7 @@ import click
 import kerncap
 from kerncap.cli.output import error_document, fail, silence_stdout
 from kerncap.core.errors import InconclusiveError, KerncapError
+from kerncap.core.workload import interruptible
 
 BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE ended
 
@@ -88,7 +89,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     as_json = "--json" in before_program
     debug = os.environ.get("KERNCAP_DEBUG", "") not in ("", "0")
     try:
-        result: Any = cli.main(args=words, prog_name="kerncap", standalone_mode=False)
+        with interruptible():
+            result: Any = cli.main(args=words, prog_name="kerncap", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:

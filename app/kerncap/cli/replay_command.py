@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kerncap.cli.output import duration, emit_json, json_option, note, say
+from kerncap.cli.output import device_option, duration, emit_json, json_option, note, say
 from kerncap.core.captures import open_capture
 
 
@@ -22,15 +22,22 @@ from kerncap.core.captures import open_capture
     "--cache", type=click.Choice(["warm", "cold"]), default="warm", help="Before each run (default warm)."
 )
 @click.option("--dump", metavar="DIR", help="Write the memory after the last run to DIR.")
+@device_option
 @json_option
 def command(
-    directory: str, hsaco: str | None, iterations: int | None, cache: str, dump: str | None, as_json: bool
+    directory: str,
+    hsaco: str | None,
+    iterations: int | None,
+    cache: str,
+    dump: str | None,
+    device: str | None,
+    as_json: bool,
 ) -> Any:
     """Put the captured memory back, run the kernel alone, and time it."""
     open_capture(directory)
     from kerncap.core.replay import replay
 
-    result = replay(directory, hsaco=hsaco, iterations=iterations, cache=cache, dump=dump)
+    result = replay(directory, hsaco=hsaco, iterations=iterations, cache=cache, dump=dump, device=device)
     document = result.to_json()
     if as_json:
         emit_json(document)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kerncap.cli.output import emit_json, json_option, note, plain_table, say, size
+from kerncap.cli.output import device_option, emit_json, json_option, note, plain_table, say, size
 from kerncap.core.captures import open_capture
 
 EXIT_CODES = {
@@ -64,6 +64,7 @@ def show(document: dict[str, Any]) -> None:
 @click.option(
     "--ulp", type=click.IntRange(0), default=0, help="Or this many units in the last place (default 0)."
 )
+@device_option
 @json_option
 def command(
     directory: str,
@@ -73,6 +74,7 @@ def command(
     atol: float,
     rtol: float,
     ulp: int,
+    device: str | None,
     as_json: bool,
 ) -> Any:
     """Compare what a variant writes with what the program's own run wrote. Exit 0 passed, 1 FAIL, 3
@@ -84,7 +86,9 @@ def command(
     from kerncap.core.validate import validate
 
     mode = "smoke" if smoke else "strict" if strict else "default"
-    document = validate(directory, hsaco=hsaco, mode=mode, atol=atol, rtol=rtol, ulp=ulp).to_json()
+    document = validate(
+        directory, hsaco=hsaco, mode=mode, atol=atol, rtol=rtol, ulp=ulp, device=device
+    ).to_json()
     if as_json:
         emit_json(document)
     else:
