@@ -9,14 +9,6 @@ import click
 from kerncap.cli.output import device_option, emit_json, json_option, note, plain_table, say, size
 from kerncap.core.captures import open_capture
 
-EXIT_CODES = {
-    "IDENTICAL": 0,
-    "WITHIN_TOLERANCE": 0,
-    "NONDETERMINISTIC_OK": 0,
-    "PASSED": 0,
-    "FAIL": 1,
-    "INCONCLUSIVE": 3,
-}
 _MOST_REGIONS = 20
 
 
@@ -64,6 +56,7 @@ def show(document: dict[str, Any]) -> None:
 @click.option(
     "--ulp", type=click.IntRange(0), default=0, help="Or this many units in the last place (default 0)."
 )
+@click.option("--bitwise", is_flag=True, help="-0 and +0 differ, and so do two NaNs of other bits.")
 @device_option
 @json_option
 def command(
@@ -74,6 +67,7 @@ def command(
     atol: float,
     rtol: float,
     ulp: int,
+    bitwise: bool,
     device: str | None,
     as_json: bool,
 ) -> Any:
@@ -86,13 +80,14 @@ def command(
     from kerncap.core.validate import validate
 
     mode = "smoke" if smoke else "strict" if strict else "default"
-    document = validate(
-        directory, hsaco=hsaco, mode=mode, atol=atol, rtol=rtol, ulp=ulp, device=device
-    ).to_json()
+    result = validate(
+        directory, hsaco=hsaco, mode=mode, atol=atol, rtol=rtol, ulp=ulp, bitwise=bitwise, device=device
+    )
+    document = result.to_json()
     if as_json:
         emit_json(document)
     else:
         show(document)
         for warning in document.get("warnings", ()):
             note(str(warning))
-    return EXIT_CODES.get(document["verdict"], 3)
+    return result.exit_code

@@ -164,7 +164,7 @@ def finish(
     _notify(on_progress, "source")
     source = _write_reproducer(partial, capture, source_dir, defines, language, on_progress)
     _notify(on_progress, "replaying")
-    baseline = _baseline(partial)
+    baseline = _baseline(partial, device)
 
     document.update(source=source.to_json(), baseline=baseline, state=manifest.COMPLETE)
     manifest.write(where, document)
@@ -223,12 +223,12 @@ def _write_reproducer(
     )
 
 
-def _baseline(partial: Path) -> dict[str, Any]:
+def _baseline(partial: Path, device: Device) -> dict[str, Any]:
     """The captured kernel's own replay against what the program's run wrote."""
     from kerncap.core.validate import validate
 
     try:
-        result = validate(partial).to_json()
+        result = validate(partial, device=device).to_json()
     except (DamagedCaptureError, Interrupted):
         raise
     except KerncapError as error:
