@@ -201,6 +201,30 @@ def _linkable(directory: Path, session: Path | None) -> Path:
     return link
 
 
+def _wants_own_hip(environment: Mapping[str, str]) -> bool:
+    """Whether kerncap's small HIP is to be found: not where the machine has one, which works on the simulated
+    runtime as well. KERNCAP_SIM_HIP says "own" or "system" where that guess is wrong.
+
+    LD_LIBRARY_PATH goes before a program's own RUNPATH and the system's cache, so that being last in it would
+    still hide the machine's.
+    """
+    choice = environment.get("KERNCAP_SIM_HIP", "auto")
+    if choice in ("own", "system"):
+        return choice == "own"
+    if choice != "auto":
+        raise DeviceError(f"KERNCAP_SIM_HIP={choice!r} is neither own, system nor auto")
+    soname = Path(SIM_HIP).name
+    rocm = environment.get("ROCM_PATH", "/opt/rocm")
+    places = [Path(rocm, "lib"), *(Path(p) for p in environment.get("LD_LIBRARY_PATH", "").split(":") if p)]
+    if any((place / soname).exists() for place in places):
+        return False
+    try:
+        cache = Path("/etc/ld.so.cache").read_bytes()
+    except OSError:
+        return True
+    return soname.encode() + b"\0" not in cache
+
+
 def child_environment(
     device: Device, session: Path | None = None, base: Mapping[str, str] | None = None
 ) -> dict[str, str]:
@@ -223,8 +247,7 @@ def child_environment(
         changes["LD_LIBRARY_PATH"] = _joined(
             (native / SIM_RUNTIME).parent if runtime.exists() else None,
             old.get("LD_LIBRARY_PATH"),
-            # Last: a machine's own HIP comes first, and works on the simulated runtime as well.
-            hip.parent if hip.exists() else None,
+            hip.parent if hip.exists() and _wants_own_hip(old) else None,
         )
     elif device.kind == "rocm" and device.index is not None:
         changes["ROCR_VISIBLE_DEVICES"] = str(device.index)
