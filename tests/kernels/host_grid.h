@@ -41,7 +41,8 @@ struct Item {
   void* sp = nullptr;
   State state = State::done;
   HostIndex index{};
-  unsigned exchanges = 0;  // how many this work-item has entered; its parity picks the slots
+  unsigned exchanges = 0;   // how many this work-item has entered; its parity picks the slots
+  unsigned filled[2] = {};  // the exchange that each slot was filled for
   alignas(16) unsigned char slot[2][kSlot] = {};
 };
 
@@ -103,7 +104,7 @@ inline void run_workgroup() {
   for (unsigned i = 0; i < item_count; i++) {
     Item& item = items[i];
     item.index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y};
-    item.exchanges = 0;
+    item.exchanges = item.filled[0] = item.filled[1] = 0;
     item.state = State::ready;
     void** top = reinterpret_cast<void**>(stacks + kStack * (i + 1)) - 2;
     top[0] = reinterpret_cast<void*>(&item_main);  // where `ret` goes; leaves the stack as after a call
@@ -142,19 +143,20 @@ inline void run_grid(void (*kernel)(const unsigned char*), const unsigned char* 
       }
 }
 
-// What every lane of the wave put in; `active` where there is such a lane.
+// What every lane of the wave put into exchange `number`; `active` where there was such a lane (it may have
+// finished since).
 struct Lanes {
   const Item* wave;
-  unsigned parity, count;
+  unsigned number, count;
 
   bool active(int lane) const {
-    return lane >= 0 && static_cast<unsigned>(lane) < count && wave[lane].state != State::done;
+    return lane >= 0 && static_cast<unsigned>(lane) < count && wave[lane].filled[number & 1] == number;
   }
 
   template <class T>
   T get(int lane) const {
     T value{};
-    if (active(lane)) __builtin_memcpy(&value, wave[lane].slot[parity], sizeof(T));
+    if (active(lane)) __builtin_memcpy(&value, wave[lane].slot[number & 1], sizeof(T));
     return value;
   }
 };
@@ -163,11 +165,12 @@ template <class T>
 inline Lanes exchange(const T& mine) {
   static_assert(sizeof(T) <= kSlot);
   Item& self = items[current];
-  unsigned parity = self.exchanges++ & 1;
-  __builtin_memcpy(self.slot[parity], &mine, sizeof(T));
+  unsigned number = ++self.exchanges;
+  self.filled[number & 1] = number;
+  __builtin_memcpy(self.slot[number & 1], &mine, sizeof(T));
   unsigned base = current / kWave * kWave;
   wait_in(State::exchange);
-  return {items + base, parity, item_count - base < kWave ? item_count - base : kWave};
+  return {items + base, number, item_count - base < kWave ? item_count - base : kWave};
 }
 
 inline int lane() { return static_cast<int>(current % kWave); }

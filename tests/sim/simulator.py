@@ -111,7 +111,8 @@ class Script:
         hidden = hidden_arguments(self.code_object).get(kernel)
         if hidden is not None:
             self.lines.append(f"hidden {hidden}")
-        sizes = " ".join(str(n) for n in (*grid, *block))
+        items = [g * b for g, b in zip(grid, block, strict=True)]
+        sizes = " ".join(str(n) for n in (*items, *block))
         self.lines.append(f"launch {kernel} {sizes} {dynamic_lds}")
 
     def run(self, handles: list[int], variables: dict[str, Array] | None = None) -> dict:

@@ -113,8 +113,10 @@ void lower_memory(const Decoded& d, Inst& i) {
   i.dst = static_cast<std::uint16_t>(d.vdst + acc);
   i.imm = d.offset;
   i.imm1 = d.offset1;
-  i.saddr = d.saddr;
+  // FLAT has no scalar address: the field is 0 there.
+  i.saddr = d.opcode->encoding == Encoding::FLAT ? 127 : d.saddr;
   i.soffset = d.soffset;
+  if (d.opcode->encoding == Encoding::FLAT) i.saddr = 127;  // the field is unused there
   if (d.opcode->encoding >= Encoding::MUBUF) i.saddr = d.srsrc;
   if (d.opcode->encoding == Encoding::MTBUF) i.modifier_word = d.format;
 }
