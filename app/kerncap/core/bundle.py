@@ -24,7 +24,7 @@ from kerncap.core.elf import ELF_MAGIC, CodeObjectError, Elf, Section
 
 BUNDLE_MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 COMPRESSED_MAGIC = b"CCOB"
-FATBIN_SECTIONS = (".hip_fatbin", "__CLANG_OFFLOAD_BUNDLE__hip", ".hipFatBin")
+FATBIN_SECTIONS = (".hip_fatbin", ".hipFatBin")
 _METHOD_ZLIB, _METHOD_ZSTD = 0, 1
 _MAX_UNCOMPRESSED = 1 << 34  # 16 GiB: a header that claims more is damaged, not large
 

@@ -17,7 +17,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from kerncap.core.compile_command import is_compiler, split_compiler
 from kerncap.core.errors import DeviceError, KerncapError
 
 DEFAULT_TIMEOUT_S = 600.0
+_WITHOUT_ROCM = ("-nogpuinc", "-nogpulib")  # neither HIP headers nor device libraries are here
 
 
 class CompileError(KerncapError):
@@ -159,7 +160,8 @@ def resolve_compiler(arguments: Sequence[str], directory: Path) -> Compiler:
     """
     override = os.environ.get("KERNCAP_CLANG")
     if override:
-        return _classify(tuple(override.split(os.pathsep)), "KERNCAP_CLANG")
+        chosen = _classify(tuple(override.split(os.pathsep)), "")
+        return chosen if rocm_clang() else replace(chosen, extra=_WITHOUT_ROCM)
     words, _ = split_compiler(arguments)
     found = _executable(words[0], directory)
     if found is None and len(words) > 1 and is_compiler(words[1]) and not _is_zig(words):
@@ -185,7 +187,7 @@ def fallback_compiler(why: str = "") -> Compiler:
             missing="compiler",
         )
     note = f"{why}; zig's clang is used, without ROCm's headers and device libraries." if why else ""
-    return Compiler((program, "clang"), "zig", ("-nogpuinc", "-nogpulib"), note)
+    return Compiler((program, "clang"), "zig", _WITHOUT_ROCM, note)
 
 
 def _is_zig(words: Sequence[str]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,11 +62,14 @@ class Sources:
         Directories are watched, not files: editors replace a file by renaming another over it. `poll_ms`
         looks at the files that often instead, for file systems without events (NFS, some containers).
         """
+        if poll_ms is not None:
+            yield from self._polled(stop, poll_ms / 1000, timeout_ms / 1000)
+            return
         wanted = {str(p.resolve()): str(p.relative_to(self.directory)) for p in self._paths}
         folders = sorted({p.parent.resolve() for p in self._paths})
 
         def only_sources(_: watchfiles.Change, path: str) -> bool:
-            return str(Path(path)) in wanted
+            return path in wanted
 
         for batch in watchfiles.watch(
             *folders,
@@ -76,8 +80,33 @@ class Sources:
             rust_timeout=timeout_ms,
             yield_on_timeout=True,
             recursive=False,
-            force_polling=poll_ms is not None,
-            poll_delay_ms=poll_ms or 300,
             raise_interrupt=True,
         ):
             yield sorted({wanted[path] for _, path in batch if path in wanted})
+
+    def _stamps(self) -> dict[str, tuple[int, int, int]]:
+        """(inode, size, ns of the last change) of each file that is there."""
+        found = {}
+        for path in self._paths:
+            try:
+                stat = path.stat()
+            except OSError:
+                continue
+            found[str(path.relative_to(self.directory))] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        return found
+
+    def _polled(self, stop: threading.Event, poll_s: float, timeout_s: float) -> Iterator[list[str]]:
+        # Not watchfiles' polling: it compares whole seconds, and would miss the second of two quick saves.
+        before, changed = self._stamps(), set[str]()
+        told = time.monotonic()
+        while not stop.wait(poll_s):
+            now = self._stamps()
+            fresh = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+            before, changed = now, changed | fresh
+            if changed and not fresh:  # quiet for one round
+                yield sorted(changed)
+                changed = set()
+                told = time.monotonic()
+            elif time.monotonic() - told >= timeout_s:
+                yield []
+                told = time.monotonic()
