@@ -120,9 +120,11 @@ void decode_vop3(Decoded& d, std::uint32_t w, std::uint32_t hi) {
       d.src_acc[1] = field(hi, 28, 1);
       d.src_acc[2] = d.clamp;
       d.clamp = false;
-      if (d.opcode->slot('G')) d.dst_acc = true;
-      if (d.opcode->slot('g')) d.src_acc[0] = true;
-      if (d.opcode->slot('G') || d.opcode->slot('g')) d.src_acc[1] = d.src_acc[2] = false;
+      if (d.opcode->slot('G') || d.opcode->slot('g')) {  // v_accvgpr_*: the bits are fixed there
+        d.dst_acc = d.opcode->slot('G') != nullptr;
+        d.src_acc[0] = d.opcode->slot('g') != nullptr;
+        d.src_acc[1] = d.src_acc[2] = false;
+      }
       if (std::strncmp(d.opcode->mnemonic, "v_smfmac", 8) == 0) d.src_acc[2] = false;
     }
   } else if (d.opcode->slot('b')) {
