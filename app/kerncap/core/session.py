@@ -32,8 +32,8 @@ class Timing:
     `speed` is FASTER, SLOWER, SAME or UNCLEAR; `ratio` is baseline median by variant median (over 1: faster).
     """
 
-    baseline_ns: tuple[int, ...]
-    variant_ns: tuple[int, ...]
+    baseline_ns: tuple[float, ...]
+    variant_ns: tuple[float, ...]
     baseline_median_ns: float
     variant_median_ns: float
     ratio: float
@@ -44,7 +44,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Validation:
-    """One of IDENTICAL, WITHIN_TOLERANCE, NONDETERMINISTIC_OK, FAIL, INCONCLUSIVE, and a line on why."""
+    """The verdict (IDENTICAL, WITHIN_TOLERANCE, NONDETERMINISTIC_OK, FAIL, INCONCLUSIVE), and why."""
 
     verdict: str
     summary: str
