@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from hip_tree import FLAGS, Tree, clang
+from hip_tree import FLAGS, TARGET, Tree, clang
 
 from kerncap.core.compile_command import device_arguments
 from kerncap.core.device_compile import DeviceCompile
@@ -114,6 +114,19 @@ def test_debug_information_names_the_unit(tree: Tree, monkeypatch: pytest.Monkey
     assert (finding.definition.file.name, finding.definition.line) == ("scale.h", 3)
 
 
+def test_line_tables_alone_name_the_unit_and_the_text_the_line(tree: Tree) -> None:
+    tree.write(
+        {
+            "src/scale.h": SCALE,
+            "src/k.hip": '#include "scale.h"\ntemplate __global__ void scale<float, 3>(float*);\n',
+        }
+    )
+    tree.database([("../src/k.hip", command(tree, "../src/k.hip"))])
+    finding = tree.find(tree.captured("src/k.hip", ["-gline-tables-only"]))
+    assert finding.definition
+    assert (finding.definition.file.name, finding.definition.line) == ("scale.h", 3)
+
+
 def test_macro_that_pastes_the_name(tree: Tree) -> None:  # S1
     tree.write(
         {
@@ -188,6 +201,36 @@ def test_command_as_one_string(tree: Tree) -> None:  # S3
     assert '-DQ="x"' in finding.command.arguments
 
 
+@pytest.mark.parametrize(
+    "action",
+    [
+        ["-S", "-Xclang", "-emit-obj"],
+        ["-c", "-Xclang", "-dependency-file", "-Xclang", "k.d", "-Xclang", "-MT", "-Xclang", "k.o"],
+        ["-E", "-MD", "-MF", "k.d", "-MT", "k.o", "-save-temps", "-v"],
+        ["-S", "-emit-llvm", "-fgpu-rdc", "-flto=thin"],
+        [
+            "../src/other.hip",
+            "other.o",
+            "-shared",
+            "-Llib",
+            "-lm",
+            "-Wl,-rpath,x",
+            "-Xlinker",
+            "-z",
+            "-fuse-ld=lld",
+        ],
+    ],
+)
+def test_whatever_the_command_was_to_make(tree: Tree, action: list[str]) -> None:  # S3
+    tree.write({"src/k.hip": SCALE + "template __global__ void scale<float, 2>(float*);\n"})
+    tree.database([("../src/k.hip", [*clang(), *FLAGS, *action, "../src/k.hip", "-o", "k.out"])])
+    finding = tree.find(tree.captured("src/k.hip"))
+    assert finding.command, finding.reason
+    assert not finding.notes
+    DeviceCompile.of(finding.command, TARGET).build(tree.root.parent / "out.hsaco")
+    assert sorted(p.name for p in (tree.root / "build").iterdir()) == ["compile_commands.json"]
+
+
 def test_wrapper_script_is_run_and_gone_one_is_passed_by(tree: Tree) -> None:  # S3
     tree.write({"src/k.hip": SCALE + "template __global__ void scale<float, WIDTH>(float*);\n"})
     wrapper = tree.root / "build/my wrapper"
@@ -246,8 +289,6 @@ def test_any_arch_is_mapped_to_the_captured_one(tree: Tree, asked: list[str]) ->
     tree.database([("../src/k.hip", words)])
     finding = tree.find(tree.captured("src/k.hip"))
     assert finding.command, finding.reason
-    from hip_tree import TARGET
-
     options = device_arguments(finding.command, TARGET)
     assert [o for o in options if "gfx" in o or "native" in o] == ["--offload-arch=gfx942"]
     made = DeviceCompile.of(finding.command, TARGET).build(tree.root.parent / "out.hsaco")

@@ -184,6 +184,23 @@ _DROP_PREFIX = (
     "-save-temps=", "--save-temps=", "-fdiagnostics-color=", "-parallel-jobs=", "-cuid=", "-fuse-cuid=",
     "-Xoffload-linker-", "--offload-jobs=",
 )  # fmt: skip
+# Options of the frontend itself (after -Xclang) that say what to make, or where else to write.
+_DROP_FRONTEND = frozenset(
+    [
+        "-emit-obj",
+        "-emit-llvm",
+        "-emit-llvm-bc",
+        "-emit-llvm-only",
+        "-emit-codegen-only",
+        "-emit-pch",
+        "-S",
+        "-E",
+        "-fsyntax-only",
+        "-disable-llvm-passes",
+        "-sys-header-deps",
+    ]
+)
+_DROP_FRONTEND_WITH_VALUE = frozenset(["-include-pch", "-dependency-file", "-MT", "-fmodule-file", "-o"])
 _PREFIX_EXCEPTIONS = ("-object",)  # begin with a dropped prefix by chance
 _SOURCE_SUFFIXES = frozenset({".hip", ".cu", ".cpp", ".cc", ".cxx", ".c++", ".C", ".c"})
 
@@ -320,14 +337,10 @@ def device_arguments(command: CompileCommand, target: Target) -> list[str]:
         elif word == "--":
             only_inputs = True
             index += 1
-        elif word == "-Xclang" and value in (
-            "-include-pch",
-            "-dependency-file",
-            "-MT",
-            "-fmodule-file",
-            "-emit-pch",
-        ):
-            index += 4 if value != "-emit-pch" else 2
+        elif word == "-Xclang" and value in _DROP_FRONTEND_WITH_VALUE:
+            index += 4
+        elif word == "-Xclang" and value in _DROP_FRONTEND:
+            index += 2
         elif word in _TAKES_VALUE and value is not None:
             if word not in _DROP_WITH_VALUE:
                 kept += [word, value]

@@ -60,7 +60,7 @@ class Bench(Protocol):
     """Runs variants of one capture; resident between attempts."""
 
     def prepare(self) -> None:
-        """Start what is needed and load the captured kernel, so that the first attempt does not pay for it."""
+        """Start what is needed, so that the first attempt does not pay for it."""
 
     def time(self, hsaco: Path) -> Timing:
         """The variant against the captured kernel. Raises KerncapError where it faults or never ends."""

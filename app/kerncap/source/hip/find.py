@@ -212,7 +212,7 @@ def _from_sources(search: _Search) -> _Chosen | None:
 
 
 def _definition(search: _Search, dependencies: Iterable[Path]) -> Definition | None:
-    if search.debug and search.debug.file:
+    if search.debug and search.debug.file and search.debug.line:
         return Definition(Path(search.debug.file), search.debug.line)
     wanted = list(dependencies)
     sites: list[Site] = [s for s in search.sites if not wanted or any(_same(d, str(s.file)) for d in wanted)]
