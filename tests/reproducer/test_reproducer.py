@@ -213,6 +213,12 @@ def test_no_compiler_says_what_to_install(out: Path, monkeypatch: pytest.MonkeyP
         recompile(out)
 
 
+def test_a_directory_that_cannot_be_written_is_told(out: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be written"):
+        recompile(out, tmp_path / "file/optimized.hsaco")
+
+
 def test_linked_directories_reach_the_copies(tree: Tree, tmp_path: Path) -> None:
     tree.write(
         {

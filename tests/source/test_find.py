@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hip_tree import FLAGS, TARGET, Tree, clang
 
+from kerncap.core import toolchain
 from kerncap.core.compile_command import device_arguments
 from kerncap.core.device_compile import DeviceCompile
 from kerncap.source.hip import find as find_module
@@ -326,6 +327,51 @@ def test_changed_source_says_so(tree: Tree) -> None:  # S6
     assert finding.command is None
     assert finding.reason
     assert "another version" in finding.reason
+
+
+def test_build_directory_gone(tree: Tree) -> None:  # S6
+    unit = "#include <scale.h>\ntemplate __global__ void scale<float, 2>(float*);\n"
+    tree.write({"src/scale.h": SCALE, "src/k.hip": unit})
+    path = tree.database([("../src/k.hip", command(tree, "../src/k.hip", "-I../src"))])
+    hsaco = tree.captured("src/k.hip", ["-Isrc"])
+    rows = json.loads(path.read_text())
+    path.unlink()
+    (tree.root / "compile_commands.json").write_text(json.dumps(rows))
+    (tree.root / "build").rmdir()
+    finding = tree.find(hsaco)
+    assert finding.command
+    assert finding.dependencies == tuple(tree.root / "src" / n for n in ("k.hip", "scale.h", "device.h"))
+
+
+def test_response_file_gone_is_told(tree: Tree) -> None:  # S3
+    tree.write({"src/k.hip": SCALE + "template __global__ void scale<float, W>(float*);\n"})
+    tree.database([("../src/k.hip", command(tree, "../src/k.hip", "@gone.rsp"))])
+    finding = tree.find(tree.captured("src/k.hip", ["-DW=2"]))
+    assert finding.command is None
+    assert any("gone.rsp" in n for n in finding.notes)
+
+
+def test_without_a_compiler_the_object_file_still_decides(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.write({"src/scale.h": SCALE})
+    rows = []
+    for i in range(2):
+        unit = f'#include "scale.h"\ntemplate __global__ void scale<float, {i}>(float*);\n'
+        tree.write({f"src/u{i}.hip": unit})
+        rows.append((f"../src/u{i}.hip", ["/opt/gone/hipcc", "-c", f"../src/u{i}.hip", "-o", f"u{i}.o"]))
+    tree.database(rows)
+    for i in range(2):
+        shutil.copy(tree.captured(f"src/u{i}.hip", name=f"u{i}.hsaco"), tree.root / f"build/u{i}.o")
+    hsaco = tree.captured("src/u1.hip")
+    monkeypatch.setattr(toolchain, "zig", lambda: None)
+    monkeypatch.setenv("PATH", str(tree.root))
+    monkeypatch.setenv("ROCM_PATH", str(tree.root))
+    finding = tree.find(hsaco)
+    assert finding.command
+    assert finding.command.file.name == "u1.hip"
+    assert any("not compiled" in n for n in finding.notes)
+    assert [p.name for p in finding.dependencies] == ["u1.hip", "scale.h", "device.h"]
 
 
 def test_damaged_database_is_a_note(tree: Tree) -> None:

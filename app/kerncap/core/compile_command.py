@@ -247,12 +247,12 @@ def make_command(
 def expand_response_files(arguments: Iterable[str], directory: Path, depth: int = 0) -> list[str]:
     """Arguments with every @FILE replaced by the words in it (GNU quoting, as clang reads them on Unix).
 
-    An argument that names no file is kept, as clang keeps it. Raises UsageError on one that cannot be read.
+    Raises UsageError on one that is not there or cannot be read: options would be missing.
     """
     words: list[str] = []
     for argument in arguments:
         path = directory / argument[1:]
-        if not argument.startswith("@") or len(argument) == 1 or not path.is_file():
+        if not argument.startswith("@") or len(argument) == 1:
             words.append(argument)
             continue
         if depth >= 8:

@@ -91,8 +91,8 @@ class DeviceCompile:
 
     @property
     def in_place(self) -> bool:
-        """Whether the command can still run where it ran: its directory and its unit exist."""
-        return self.command.directory.is_dir() and self.command.file.is_file()
+        """Whether the driver can still run: the unit is where it was."""
+        return self.command.file.is_file()
 
     @property
     def unit_hash(self) -> str:
@@ -123,12 +123,13 @@ class DeviceCompile:
         """
         options = self.arguments()
         if self.in_place:
-            return [*self.compiler.words, *options, *action, "-o", str(output)], self.command.directory
+            directory = self.command.directory
+            if not directory.is_dir():
+                options[input_index(options, self.command)] = str(self.command.file)
+                options, directory = absolute_arguments(options, directory), self.command.file.parent
+            return [*self.compiler.words, *options, *action, "-o", str(output)], directory
         if self.overlay is None:
-            raise CompileError(
-                f"{self.command.file} or its directory {self.command.directory} is gone, and there is no "
-                "copy."
-            )
+            raise CompileError(f"{self.command.file} is gone, and there is no copy of it.")
         return self._frontend_words(options, action, output)
 
     def _frontend_words(

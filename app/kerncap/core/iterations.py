@@ -1,4 +1,6 @@
-"""What the edit loop keeps: DIR/iterations/NNN, one directory an attempt, with source, object, samples and verdict."""
+"""What the edit loop keeps: DIR/iterations/NNN, one directory an attempt, with source, object, samples and
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Iteration:
 
 
 def list_iterations(directory: Path) -> list[Iteration]:
-    """The complete attempts of a reproducer, oldest first. Raises DamagedCaptureError naming a record that is not right."""
+    """The complete attempts of a reproducer, oldest first. Raises DamagedCaptureError naming a record that is
+    not right.
+    """
     folder = directory / FOLDER
     found: list[Iteration] = []
     if not folder.is_dir():

@@ -73,7 +73,7 @@ def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
     Raises UsageError: no such file, no code object, another arch, no such kernel, other arguments, more LDS
     than the device has, a workgroup that the kernel was not compiled for.
     """
-    path = Path(hsaco).absolute()
+    path = _find_variant(capture, hsaco)
     if not path.is_file():
         raise UsageError(f"{hsaco}: there is no such file; `make recompile` writes optimized.hsaco")
     try:
@@ -100,6 +100,15 @@ def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
         private = max(private, dispatch.private_segment_size)
     kernargs = _kernargs(capture, base, kernel, path)
     return Launch(path, dispatch.symbol, private, group, kernargs, _queue_offset(kernel), kernel)
+
+
+def _find_variant(capture: Capture, hsaco: str | os.PathLike[str]) -> Path:
+    """A relative name counts from the current directory; else from the reproducer, where `make recompile` writes."""
+    path = Path(hsaco)
+    in_reproducer = capture.path.absolute().parent / path
+    if not path.is_absolute() and not path.is_file() and in_reproducer.is_file():
+        return in_reproducer
+    return path.absolute()
 
 
 def _queue_offset(kernel: Kernel | None) -> int | None:

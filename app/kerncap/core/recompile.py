@@ -4,6 +4,7 @@ Makefile.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -60,8 +61,11 @@ def recompile(
             )
     try:
         return _build(directory, plan, output, timeout_s, cancel)
-    except BaseException:
-        output.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            output.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UsageError(f"{error.filename or output} cannot be written: {error.strerror}.") from error
         raise
 
 

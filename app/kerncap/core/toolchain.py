@@ -160,7 +160,7 @@ def resolve_compiler(arguments: Sequence[str], directory: Path) -> Compiler:
     """
     override = os.environ.get("KERNCAP_CLANG")
     if override:
-        chosen = _classify(tuple(override.split(os.pathsep)), "")
+        chosen = _classify((override,), "")
         return chosen if rocm_clang() else replace(chosen, extra=_WITHOUT_ROCM)
     words, _ = split_compiler(arguments)
     found = _executable(words[0], directory)

@@ -31,35 +31,37 @@ def find_databases(near: Iterable[Path]) -> list[Path]:
     repository's root.
     """
     found: dict[Path, None] = {}
+    budget = [_MAX_FOLDERS]
     for start in near:
         directory = Path(os.path.abspath(start))
         if directory.is_file():
             directory = directory.parent
         if not directory.is_dir() or directory == Path("/"):
             continue
-        for candidate in _below(directory, 2):
+        for candidate in _below(directory, 2, budget):
             found[candidate] = None
         for parent in list(directory.parents)[:5]:
             if parent == Path("/") or parent == Path.home() or (directory / ".git").exists():
                 break
-            for candidate in _below(parent, 0):
+            for candidate in _below(parent, 0, budget):
                 found[candidate] = None
             directory = parent
     return list({path.resolve(): path for path in found}.values())
 
 
-def _below(directory: Path, depth: int) -> Iterator[Path]:
+def _below(directory: Path, depth: int, budget: list[int]) -> Iterator[Path]:
     if (directory / NAME).is_file():
         yield directory / NAME
-    if depth == 0:
+    budget[0] -= 1
+    if depth == 0 or budget[0] < 0:
         return
     try:
         folders = sorted(e.name for e in os.scandir(directory) if e.is_dir(follow_symlinks=False))
     except OSError:
         return
-    for name in folders[:_MAX_FOLDERS]:
+    for name in folders:
         if name not in _SKIP:
-            yield from _below(directory / name, depth - 1)
+            yield from _below(directory / name, depth - 1, budget)
 
 
 def load(paths: Iterable[Path]) -> Database:

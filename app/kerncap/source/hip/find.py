@@ -42,7 +42,7 @@ class _Search:
         self.database = self._database()
         self.roots = self._roots()
         self.files = list(source_files(self.roots, self.deadline))
-        self.sites = find_sites(self.files, symbol_words(request.symbol))
+        self.sites = find_sites(self.files, symbol_words(request.symbol), self.deadline)
 
     def _debug(self) -> KernelDebug | None:
         try:

@@ -55,7 +55,7 @@ def source_files(roots: Iterable[Path], deadline: float) -> Iterator[Path]:
                     yield Path(folder) / name
 
 
-def find_sites(files: Iterable[Path], names: Sequence[str]) -> list[Site]:
+def find_sites(files: Iterable[Path], names: Sequence[str], deadline: float = float("inf")) -> list[Site]:
     """Kernels with one of those names: definitions first, then those a macro makes, then declarations.
 
     Files are read once for a quick look, and taken apart only where a name and a kernel marker occur.
@@ -64,6 +64,8 @@ def find_sites(files: Iterable[Path], names: Sequence[str]) -> list[Site]:
     texts: list[tuple[Path, bytes]] = []
     markers: set[str] = set()
     for path in files:
+        if time.monotonic() > deadline:
+            break
         try:
             if path.stat().st_size > _MAX_FILE:
                 continue
