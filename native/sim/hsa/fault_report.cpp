@@ -1,10 +1,33 @@
 #include "sim/hsa/fault_report.h"
 
+#include <mutex>
+
 #include "sim/hsa/runtime.h"
 
 namespace kerncap::sim::rt {
 
 using namespace kerncap::abi;  // NOLINT
+
+namespace {
+
+struct LastFault {
+  std::mutex mutex;
+  std::string text;
+  std::uint64_t address = 0;
+};
+
+LastFault& last() {
+  static auto* fault = new LastFault;  // queue threads may outlive main
+  return *fault;
+}
+
+}  // namespace
+
+std::string last_fault(std::uint64_t* address) {
+  std::lock_guard lock(last().mutex);
+  *address = last().address;
+  return last().text;
+}
 
 hsa_status_t status_of(Fault::Kind kind) {
   switch (kind) {
@@ -28,6 +51,11 @@ hsa_status_t status_of(Fault::Kind kind) {
 
 bool report_fault(Runtime* runtime, Agent* agent, Fault fault) {
   if (fault.source.empty()) fault.source = runtime->loader.source_line(fault.pc);
+  {
+    std::lock_guard lock(last().mutex);
+    last().text = fault.to_string();
+    last().address = fault.address;
+  }
   complain("%s", fault.to_string().c_str());
   if (status_of(fault.kind) != HSA_STATUS_ERROR_MEMORY_FAULT) return false;
   hsa_amd_event_t event{};

@@ -1,7 +1,10 @@
 #include "sim/hsa/kerncap_sim.h"
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 
+#include "sim/hsa/fault_report.h"
 #include "sim/hsa/hardware_queue.h"
 #include "sim/hsa/runtime.h"
 #include "sim/hsa/written.h"
@@ -36,4 +39,27 @@ KERNCAP_EXPORT const char* kerncap_sim_cost_table(uint64_t agent_handle) {
   auto [it, fresh] = texts->try_emplace(arch);
   if (fresh) it->second = kerncap::sim::cost_table_text(arch);
   return it->second.c_str();
+}
+
+KERNCAP_EXPORT size_t kerncap_sim_last_fault(char* out, size_t capacity, uint64_t* address) {
+  std::uint64_t touched = 0;
+  const std::string text = kerncap::sim::rt::last_fault(&touched);
+  if (address != nullptr) *address = touched;
+  if (out != nullptr && capacity != 0) {
+    const size_t length = std::min(text.size(), capacity - 1);
+    std::memcpy(out, text.data(), length);
+    out[length] = '\0';
+  }
+  return text.size();
+}
+
+KERNCAP_EXPORT void kerncap_sim_place_next_code_object(uint64_t base) {
+  if (Runtime* rt = Runtime::get()) rt->loader.place_next(base);
+}
+
+KERNCAP_EXPORT void kerncap_sim_schedule(uint64_t seed) {
+  Runtime* rt = Runtime::get();
+  if (rt == nullptr) return;
+  for (const auto& agent : rt->agents())
+    if (agent->is_gpu) agent->gpu->set_schedule(seed);
 }

@@ -39,7 +39,8 @@ hsa_status_t copy_segments(Runtime* rt, const ElfImage& image, LoadedCodeObject*
   object->size = page_up(image.high_address()) - object->low_address;
   Pool* pool = object->agent->pools.front().get();
   void* memory = nullptr;
-  hsa_status_t status = rt->memory.allocate(pool, object->size, Block::Origin::code, 0, &memory);
+  hsa_status_t status = rt->memory.allocate(pool, object->size, Block::Origin::code, 0, &memory,
+                                            rt->loader.take_next_base());
   if (status != HSA_STATUS_SUCCESS) {
     *error = "no memory for " + std::to_string(object->size) + " bytes of code";
     return status;

@@ -1,6 +1,7 @@
 // Code objects in memory: readers, executables, and what was loaded where.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -91,6 +92,10 @@ class Loader {
   abi::hsa_status_t load(Executable* executable, Agent* agent, std::shared_ptr<CodeObjectReader> reader,
                          LoadedCodeObject** out);
 
+  // The next code object goes to `base`, if that range is free then.
+  void place_next(std::uint64_t base) { next_base_.store(base); }
+  std::uint64_t take_next_base() { return next_base_.exchange(0); }
+
   // An external variable of the executable; `executable->mutex` is held.
   void define(Executable* executable, std::unique_ptr<LoadedSymbol> symbol);
 
@@ -108,6 +113,7 @@ class Loader {
   void register_symbol(Executable* executable, LoadedSymbol* symbol);
 
   Runtime* runtime_;
+  std::atomic<std::uint64_t> next_base_{0};
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<CodeObjectReader>> readers_;
   std::map<std::uint64_t, std::shared_ptr<Executable>> executables_;

@@ -62,8 +62,10 @@ void Memory::withdraw(const Block& block, GpuSet gpus) {
     if (agent->is_gpu && (gpus >> agent->gpu_index & 1) != 0) agent->memory.remove(block.base);
 }
 
-hsa_status_t Memory::allocate(Pool* pool, std::uint64_t size, Block::Origin origin, GpuSet gpus, void** out) {
-  if (size == 0 || size > pool->size) return size == 0 ? HSA_STATUS_ERROR_INVALID_ARGUMENT : HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+hsa_status_t Memory::allocate(Pool* pool, std::uint64_t size, Block::Origin origin, GpuSet gpus, void** out,
+                              std::uint64_t wanted) {
+  if (size == 0) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+  if (size > pool->size) return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
   const std::uint64_t bytes = page_up(size);
   {
     std::lock_guard lock(mutex_);
@@ -71,21 +73,31 @@ hsa_status_t Memory::allocate(Pool* pool, std::uint64_t size, Block::Origin orig
     if (used + bytes > pool->size) return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     used += bytes;
   }
-  void* mapped = mmap(nullptr, bytes + kPageBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* mapped = MAP_FAILED;
+  std::uint64_t guard = kPageBytes;
+  if (wanted != 0) {
+    // Without a guard: the page behind may be in use.
+    mapped = mmap(reinterpret_cast<void*>(wanted), bytes, PROT_READ | PROT_WRITE, kFlags | MAP_FIXED_NOREPLACE, -1, 0);
+    guard = 0;
+  }
+  if (mapped == MAP_FAILED) {
+    guard = kPageBytes;
+    mapped = mmap(nullptr, bytes + guard, PROT_READ | PROT_WRITE, kFlags, -1, 0);
+  }
   if (mapped == MAP_FAILED) {
     std::lock_guard lock(mutex_);
     used_[pool->agent] -= bytes;
     return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
   }
-  mprotect(static_cast<char*>(mapped) + bytes, kPageBytes, PROT_NONE);
+  if (guard != 0) mprotect(static_cast<char*>(mapped) + bytes, guard, PROT_NONE);
   Block block;
   block.base = reinterpret_cast<std::uint64_t>(mapped);
   block.size = bytes;
   block.origin = origin;
   block.pool = pool;
   block.gpus = gpus | owner_bit(pool);
-  block.mapping = bytes + kPageBytes;
+  block.mapping = bytes + guard;
   claim(block.base, block.size);
   add_block(block);
   // Code goes in by segments (the loader publishes them): parts of it are read-only.

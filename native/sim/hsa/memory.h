@@ -40,7 +40,9 @@ class Memory {
   explicit Memory(Runtime* runtime) : runtime_(runtime) {}
 
   // Whole pages, followed by a page that nothing may touch. `gpus` have access besides the pool's own agent.
-  abi::hsa_status_t allocate(Pool* pool, std::uint64_t size, Block::Origin origin, GpuSet gpus, void** out);
+  // With `wanted`, at that address where it is free.
+  abi::hsa_status_t allocate(Pool* pool, std::uint64_t size, Block::Origin origin, GpuSet gpus, void** out,
+                             std::uint64_t wanted = 0);
   abi::hsa_status_t free(void* pointer);
 
   // Replaces the GPUs that have access by `gpus` and the owner.

@@ -48,8 +48,11 @@ Runtime* Runtime::get() { return g_runtime.load(std::memory_order_acquire); }
 
 Runtime::Runtime(const Config& config)
     : memory(this), vmem(this), svm(this), events(this), loader(this), config_(config), agents_(make_agents(config)) {
-  for (const auto& agent : agents_)
-    if (agent->is_gpu) agent->copies = std::make_unique<CopyEngine>(this, agent.get());
+  for (const auto& agent : agents_) {
+    if (!agent->is_gpu) continue;
+    agent->copies = std::make_unique<CopyEngine>(this, agent.get());
+    agent->gpu->set_source_resolver([this](std::uint64_t pc) { return loader.source_line(pc); });
+  }
 }
 
 Runtime::~Runtime() = default;
