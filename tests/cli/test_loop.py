@@ -116,7 +116,7 @@ def test_replay_times_it(loop: Loop) -> None:
 
 @pytest.fixture
 def edited(loop: Loop) -> Callable[[object], Path]:
-    """Applies an edit to the variant, rebuilds it, and gives the object; the source is put back at the end."""
+    """Edits the variant, rebuilds it, and gives the object; the source is put back at the end."""
     source = loop.directory / "kernel_variant.cpp"
     original = source.read_bytes()
 
