@@ -15,9 +15,10 @@ from project import program, reproducer
 
 from kerncap.core import session
 from kerncap.core.codeobject import read_code_object
-from kerncap.core.errors import KerncapError, UsageError
+from kerncap.core.errors import DeviceError, KerncapError, UsageError
 from kerncap.core.iterations import list_iterations
 from kerncap.core.patch import make_patch, write_patch
+from kerncap.core.replayer import KernelFault, KernelTimeout
 from kerncap.core.reproducer import machine_code
 from kerncap.core.session import EditLoop, Event, Timing, Validation
 
@@ -28,7 +29,7 @@ class SizeBench:
     def __init__(self) -> None:
         self.first: bytes | None = None
         self.delay_s = 0.0
-        self.fault = ""
+        self.fault: KerncapError | None = None
         self.closed = False
         self.started = threading.Event()
 
@@ -42,8 +43,8 @@ class SizeBench:
     def time(self, hsaco: Path) -> Timing:
         self.started.set()
         time.sleep(self.delay_s)
-        if self.fault:
-            raise KerncapError(self.fault)
+        if self.fault is not None:
+            raise self.fault
         code = self._code(hsaco)
         self.first = self.first or code
         base, size = len(self.first), len(code)
@@ -131,16 +132,28 @@ def test_build_failure_is_an_event_with_the_copies_names(out: Path) -> None:
     assert "kernel_variant.cpp:3" in kept.document["build"]["output"]
 
 
-def test_a_fault_is_an_event_and_the_loop_lives_on(out: Path) -> None:  # R4, R5
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (KernelFault("write to memory that is not allocated at 0x10", 0x10), "failed"),
+        (KernelTimeout("the dispatch did not end within 2 s"), "failed"),
+        (DeviceError("the GPU is gone"), "error"),
+    ],
+)
+def test_faults_and_endless_kernels_fail_and_the_loop_lives_on(
+    out: Path, error: KerncapError, outcome: str
+) -> None:  # R4, R5
     events: list[Event] = []
     bench = SizeBench()
     with EditLoop(out, bench, events.append) as loop:
-        bench.fault = "the kernel wrote at 0x10, which is no memory of the capture"
+        bench.fault = error
         kept = loop.attempt()
         assert kept
-        assert kept.outcome == "error"
-        assert kept.document["error"] == {"step": "replay", "message": bench.fault}
-        bench.fault = ""
+        assert kept.outcome == outcome
+        assert kept.document["error"] == {"step": "replay", "message": error.message}
+        verdicts = [e.validation.verdict for e in events if isinstance(e, session.Validated) and e.validation]
+        assert verdicts == (["FAIL"] if outcome == "failed" else [])
+        bench.fault = None
         assert loop.attempt()
     assert names(events)[-5:] == ["Saved", "Built", "Timed", "Validated", "Finished"]
 

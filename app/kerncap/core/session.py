@@ -20,6 +20,7 @@ from kerncap.core.compile_file import CompileFile
 from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.iterations import OBJECT, Iteration, Keeper
 from kerncap.core.recompile import recompile
+from kerncap.core.replayer import KernelFault, KernelTimeout
 from kerncap.core.toolchain import CompileError
 from kerncap.core.watching import Sources
 
@@ -292,6 +293,14 @@ class EditLoop:
         started = time.perf_counter()
         try:
             timing = self.bench.time(target)
+        except (KernelFault, KernelTimeout) as error:
+            # The variant's own doing, on the captured memory: that is a verdict, not an error of the tool.
+            self._failed(number, "replay", started, error, document)
+            validation = Validation("FAIL", error.message)
+            document["validation"] = {"verdict": validation.verdict, "summary": validation.summary}
+            if not self._cancel.is_set():
+                self._emit(Validated(number, time.perf_counter() - started, validation))
+            return "failed"
         except KerncapError as error:
             return self._failed(number, "replay", started, error, document)
         seconds = time.perf_counter() - started

@@ -1,0 +1,85 @@
+"""The edit loop whole: a real compiler, the resident replayer, and a simulated gfx942."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import make_capture
+import numpy as np
+import pytest
+from hip_tree import Tree
+from project import make, program
+
+from kerncap.core import manifest, records
+from kerncap.core.bench import ReplayBench
+from kerncap.core.codeobject import read_code_object
+from kerncap.core.reproducer import write_reproducer
+from kerncap.core.session import EditLoop, Event, Timed
+
+ADDRESS = 0x700000000000
+
+
+@pytest.fixture
+def out(tree: Tree, tmp_path: Path) -> Path:
+    """A capture of `scale`, which doubles 64 floats, as the program's run left them."""
+    hsaco = program(tree)
+    code = read_code_object(hsaco)
+    (symbol,) = code.kernel_names
+    before = np.arange(1, 1025, dtype=np.float32)
+    after = np.where(np.arange(1024) < 64, before * 2, before).astype(np.float32)
+    explicit = ADDRESS.to_bytes(8, "little") + (64).to_bytes(4, "little")
+    kernargs = explicit + bytes(code.kernel(symbol).kernarg_bytes - len(explicit))
+    memory = [make_capture.Memory(ADDRESS, before, after)]
+    directory = tmp_path / "isolated"
+    spec = make_capture.Spec(hsaco.read_bytes(), symbol, (64, 1, 1), (64, 1, 1), kernargs, memory)
+    make_capture.write(directory / "capture", spec)
+    document = manifest.build(records.read(directory / "capture"), device_name="sim:gfx942")
+    manifest.write(directory / "capture", document | {"state": manifest.COMPLETE})
+    assert write_reproducer(directory / "capture", directory, source_dir=tree.root).rebuilt == "identical"
+    return directory
+
+
+def test_edits_get_their_verdicts_from_one_resident_replayer(out: Path) -> None:
+    variant = out / "kernel_variant.cpp"
+    original = variant.read_text()
+    body = "if (i < n) p[i] = twice(p[i]);"
+    edits = [
+        (body, "passed", "IDENTICAL"),
+        ("if (i < n) p[i] = p[i] + p[i];", "passed", "IDENTICAL"),
+        ("if (i < n - 1) p[i] = twice(p[i]);", "failed", "FAIL"),
+        ("", "failed", "FAIL"),
+        ("if (i < n) p[i + (1 << 20)] = twice(p[i]);", "failed", "FAIL"),
+        ("volatile int z = 0; while (z == 0) {}", "failed", "FAIL"),
+        ("if (i < n) p[i] = twice(p[i]) * undeclared;", "build-failed", None),
+        (body, "passed", "IDENTICAL"),
+    ]
+    events: list[Event] = []
+    with EditLoop(out, ReplayBench(out, "sim:gfx942", limit_s=2), events.append) as loop:
+        loop.bench.prepare()
+        for text, outcome, verdict in edits:
+            variant.write_text(original.replace(body, text))
+            kept = loop.attempt()
+            assert kept
+            found = kept.document.get("validation", {}).get("verdict")
+            assert (text, kept.outcome, found) == (text, outcome, verdict)
+            if "<< 20" in text:
+                assert "0x700000400" in kept.document["validation"]["summary"]
+    timings = [e.timing for e in events if isinstance(e, Timed) and e.timing]
+    assert len(timings) == 5
+    for timing in timings:
+        assert "simulated" in timing.timer
+        assert len(set(timing.baseline_ns)) == 1
+    assert timings[0].ratio == 1
+    assert timings[0].speed == "SAME"
+
+
+def test_make_targets(out: Path) -> None:
+    for target in ("run", "recompile", "run-variant", "validate"):
+        done = make(out, target)
+        assert done.returncode == 0, f"{target}: {done.stdout}{done.stderr}"
+    text = (out / "kernel_variant.cpp").read_text()
+    (out / "kernel_variant.cpp").write_text(text.replace("i < n", "i < n - 1"))
+    assert make(out, "recompile").returncode == 0
+    done = make(out, "validate")
+    assert done.returncode != 0
+    assert "FAIL" in done.stdout + done.stderr
