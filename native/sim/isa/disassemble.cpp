@@ -34,6 +34,7 @@ class Printer {
         for (unsigned n = 0; n < op_.slot_count; ++n) operand(alu(op_.slots[n], n));
         modifiers();
     }
+    if (std::strcmp(op_.mnemonic, "s_endpgm") == 0 && d_.simm16 != 0) operand(std::to_string(d_.simm16 & 0xFFFF));
     return out_;
   }
 
@@ -133,7 +134,8 @@ class Printer {
     if (op_.encoding == Encoding::VOP3) {
       if (d_.op_sel != 0) {
         const bool destination = (d_.op_sel & 8u) != 0;
-        const unsigned n = source_count();
+        // v_cvt_sr_*: two sources, but the bits of a third and of the destination say which byte.
+        const unsigned n = has(op_.mnemonic, "v_cvt_sr_") ? 3 : source_count();
         bits_suffix("op_sel", (d_.op_sel & ((1u << n) - 1)) | (destination ? 1u << n : 0), n + 1);
       }
       clamp_and_scale();

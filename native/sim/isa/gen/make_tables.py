@@ -279,7 +279,7 @@ def fits(encoding: str, name: str, slots: str, words: list[int]) -> bool:
         if encoding in LETTERS:
             if letter not in LETTERS[encoding]:
                 return False
-            if letter == "k" and encoding in ("SOP1", "SOPC") and "set_gpr_idx" not in name:
+            if letter == "k" and (encoding == "SOP1" or encoding == "SOPC" and "set_gpr_idx" not in name):
                 return False
             if letter == "k" and encoding == "SMEM" and not name.startswith("s_atc"):
                 return False
