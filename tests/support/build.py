@@ -89,6 +89,18 @@ def compile_device(source: Path, output: Path, arch: str = "gfx942", *options: s
     return output
 
 
+def build_single_source(source: Path, directory: Path, arch: str = "gfx942") -> Path:
+    """The program of one HIP file that needs no header of the machine's: clang compiles both of its sides."""
+    code_object = compile_device(source, directory / f"{source.stem}.hsaco", arch)
+    obj, program = directory / f"{source.stem}_host.o", directory / source.stem
+    words = [zig_program(), "clang", "-x", "hip", "--cuda-host-only", f"--offload-arch={arch}", "-nogpulib", "-nogpuinc"]
+    words += ["-O1", "-fPIC", f"-I{hip_include()}", "-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(code_object)]
+    _run([*words, "-c", str(source), "-o", str(obj)], directory)
+    library = [str(native_path(SIM_HIP)), "-Wl,--allow-shlib-undefined"]
+    _run([*os.environ.get("CXX", "g++").split(), str(obj), *library, "-o", str(program)], directory)
+    return program
+
+
 def _content(paths: list[Path], *more: str) -> str:
     digest = hashlib.sha256()
     for path in paths:
