@@ -4,6 +4,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <new>
 
 #include "sim/hsa/api_tables.h"
 #include "sim/hsa/copy_engine.h"
@@ -30,7 +31,8 @@ void after_fork_in_child() {
   g_references = 0;
   reset_api_tables();
   forget_tools();
-  init_mutex().unlock();
+  // The mutex knows its owner by thread id, which is another one here: it cannot be unlocked, only made anew.
+  new (&init_mutex()) std::recursive_mutex;
 }
 
 }  // namespace
