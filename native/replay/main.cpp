@@ -1,8 +1,9 @@
-// kerncap-replay CAPTURE [--runtime LIBRARY] [--device N] [--layouts N]
+// kerncap-replay CAPTURE [--runtime LIBRARY] [--device N] [--layouts N] [--no-write-tracking]
 //
 // Holds the memory of one capture at its own addresses and runs the captured kernel and variants of it, as asked
 // on stdin (protocol.h). Started by kerncap; exit status 0 after quit, 1 after a fault of the kernel, else the class
 // of what kept it from starting: 2 usage, 4 device or address range, 6 damaged capture.
+// --no-write-tracking treats a simulated device as hardware, which does not tell what a dispatch stores to.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -28,6 +29,7 @@ struct Options {
   std::string runtime = "libhsa-runtime64.so.1";
   int device = -1;
   unsigned layouts = 8;
+  bool track_writes = true;
 };
 
 Options parse(int argc, char** argv) {
@@ -42,6 +44,8 @@ Options parse(int argc, char** argv) {
       options.device = std::atoi(argv[++i]);
     } else if (word == "--layouts") {
       options.layouts = static_cast<unsigned>(std::atoi(argv[++i]));
+    } else if (word == "--no-write-tracking") {
+      options.track_writes = false;
     } else if (options.capture.empty() && word[0] != '-') {
       options.capture = word;
     } else {
@@ -92,7 +96,7 @@ int run_session(const Options& options, Prepared& prepared, Channel& channel) {
                                          "assert): its hostcall buffer needs the program that served it");
   }
   auto session = std::make_unique<Session>(*prepared.capture, *prepared.memory, *prepared.reservation,
-                                           options.runtime, options.device);
+                                           options.runtime, options.device, options.track_writes);
   greet(channel, *session, *prepared.capture);
   const int status = serve(channel, *session);
   // Threads of the runtime may still be waiting on a kernel that never ends: the process ends as it is.

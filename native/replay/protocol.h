@@ -24,9 +24,10 @@
 //        -> bytes ranges; data ranges: at most 4096 pairs of uint64 (address, bytes): what its last tracked run stored
 //           to; what of that is not in the written set; what of the written set it did not store to
 //   allow VARIANT        adds what it stored to to the written set -> bytes
-//   set                  the written set -> bytes silent (same value before and after); data ranges
+//   set VARIANT          the written set -> bytes silent (same value before and after); data ranges
 //   poison written|REGION GRANULE             -> bytes
-//   keep written|REGION                       memory as it is becomes the reference -> bytes
+//   keep written|changed|REGION VARIANT       memory as it is becomes the reference: in the written set, or
+//        wherever it is not as captured -> bytes
 //   idempotent VARIANT LIMIT_S                -> same=0|1
 //   schedule SEED        another order of workgroups, where the device offers that
 //   dump DIRECTORY       -> data files: names, one a line

@@ -33,8 +33,9 @@ std::string size_of(const RangeSet& set) {
   return "bytes=" + std::to_string(set.bytes()) + " ranges=" + std::to_string(set.ranges().size());
 }
 
-RangeSet where(const Session& session, const Request& request) {
+RangeSet where(Session& session, const Request& request) {
   if (request.text(0) == "written") return session.written_set();
+  if (request.text(0) == "changed") return session.changed_blocks();
   return session.region_range(static_cast<std::uint32_t>(request.number(0)));
 }
 
@@ -104,12 +105,12 @@ void answer(Channel& channel, Session& session, const Request& r) {
   if (r.command == "set") {
     const RangeSet set = session.written_set();
     send_ranges(channel, set);
-    return channel.ok(size_of(set) + " silent=" + std::to_string(session.silent_bytes()));
+    return channel.ok(size_of(set) + " silent=" + std::to_string(session.silent_bytes(variant_of(r, 0))));
   }
   if (r.command == "poison") {
     return channel.ok("bytes=" + std::to_string(session.poison(where(session, r), std::max<std::uint64_t>(1, r.number(1)))));
   }
-  if (r.command == "keep") return channel.ok("bytes=" + std::to_string(session.keep(where(session, r))));
+  if (r.command == "keep") return channel.ok("bytes=" + std::to_string(session.keep(where(session, r), variant_of(r, 1))));
   if (r.command == "idempotent") {
     return channel.ok(session.idempotent(variant_of(r, 0), r.real(1)) ? "same=1" : "same=0");
   }

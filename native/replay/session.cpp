@@ -28,9 +28,10 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 Session::Session(const snapshot::CaptureReader& capture, ReplayMemory& memory, Reservation& reservation,
-                 const std::string& runtime_path, int device_index)
+                 const std::string& runtime_path, int device_index, bool track_writes)
     : capture_(capture), memory_(memory), reservation_(reservation), runtime_(runtime_path) {
   const auto start = std::chrono::steady_clock::now();
+  if (!track_writes) runtime_.sim.take_written = nullptr;
   agent_ = runtime_.pick(capture.agent_name, device_index);
   memory_.place(runtime_, agent_, reservation_);
   memory_.fill();
@@ -126,8 +127,8 @@ void Session::place_kernargs(Variant& variant, const std::vector<unsigned char>&
 
 DispatchTime Session::dispatch(Variant& variant, bool track, double limit_seconds) {
   variant.launch.limit_seconds = limit_seconds;
-  launcher_->track_writes(track);
   const bool tracked = track && launcher_->can_track_writes();
+  launcher_->track_writes(tracked);
   DispatchTime time;
   try {
     time = launcher_->run(variant.launch);

@@ -35,7 +35,7 @@ class Session {
  public:
   // `memory` and `reservation` were set up before the runtime was opened. Places and fills the memory.
   Session(const snapshot::CaptureReader& capture, ReplayMemory& memory, Reservation& reservation,
-          const std::string& runtime_path, int device_index);
+          const std::string& runtime_path, int device_index, bool track_writes);
 
   // Loads a variant; its number. `kernargs` empty: the captured ones.
   unsigned load(const std::string& file, const std::string& symbol, std::uint32_t private_bytes,
@@ -55,12 +55,15 @@ class Session {
   void allow(unsigned variant);
   // The written set: what was allowed, else what the application's run changed.
   [[nodiscard]] RangeSet written_set() const;
+  // Blocks of 4096 bytes that are not as captured.
+  RangeSet changed_blocks();
   // How many bytes of the written set have the same value before and after the application's run.
-  [[nodiscard]] std::uint64_t silent_bytes() const;
-  // Alters silent bytes of `where` in units of `granule` bytes that are silent as a whole; how many were altered.
+  [[nodiscard]] std::uint64_t silent_bytes(unsigned variant) const;
+  // Alters silent bytes of `where`, in every variant's variables too, in units of `granule` bytes that are silent as a
+  // whole; how many were altered.
   std::uint64_t poison(const RangeSet& where, std::uint64_t granule);
-  // Keeps the present content of `where` as the reference.
-  std::uint64_t keep(const RangeSet& where);
+  // Keeps the present content of `where`, and of the variables of `variant`, as the reference.
+  std::uint64_t keep(const RangeSet& where, unsigned variant);
   // Whether a second run on top of the first leaves the same memory.
   bool idempotent(unsigned variant, double limit_seconds);
   // One file a region that holds written bytes: DIR/<address>.bin, as memory is now.
@@ -94,10 +97,10 @@ class Session {
   void place_kernargs(Variant& variant, const std::vector<unsigned char>& kernargs);
   DispatchTime dispatch(Variant& variant, bool track, double limit_seconds);
   void learn(Variant& variant);
-  RangeSet changed_blocks();
   void restore_ranges(const RangeSet& ranges);
   void restore_module(const Module& module);
   RangeSet to_captured(const Module& module, const RangeSet& live) const;
+  std::uint64_t poison_item(const Expectation& item, const RangeSet& where, std::uint64_t granule);
   [[nodiscard]] std::vector<Expectation> expectations(Against against, unsigned variant) const;
   std::unique_ptr<Module> load_module(std::string name, std::vector<unsigned char> content,
                                       const std::string& symbol);

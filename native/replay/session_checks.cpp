@@ -17,10 +17,10 @@ constexpr unsigned char kPoison = 0x01;
 
 }  // namespace
 
-std::uint64_t Session::silent_bytes() const {
+std::uint64_t Session::silent_bytes(unsigned variant) const {
   std::uint64_t silent = 0;
   const RangeSet set = written_set();
-  for (const Expectation& item : expectations(Against::application, 0)) {
+  for (const Expectation& item : expectations(Against::application, variant)) {
     for (const Range& range : set.intersect(RangeSet({{item.piece.captured, item.piece.bytes}}))) {
       std::vector<unsigned char> after(range.bytes);
       item.materialise(range.base, range.bytes, after.data());
@@ -31,32 +31,45 @@ std::uint64_t Session::silent_bytes() const {
   return silent;
 }
 
+std::uint64_t Session::poison_item(const Expectation& item, const RangeSet& where, std::uint64_t granule) {
+  std::uint64_t altered = 0;
+  for (const Range& range : where.intersect(RangeSet({{item.piece.captured, item.piece.bytes}}))) {
+    const unsigned char* const before = item.piece.before + (range.base - item.piece.captured);
+    std::vector<unsigned char> after(range.bytes), now(before, before + range.bytes);
+    item.materialise(range.base, range.bytes, after.data());
+    const std::uint64_t skip = (granule - range.base % granule) % granule;
+    for (std::uint64_t at = skip; at + granule <= range.bytes; at += granule) {
+      if (std::memcmp(before + at, after.data() + at, granule) != 0) continue;
+      for (std::uint64_t i = 0; i < granule; ++i) now[at + i] ^= kPoison;
+      altered += granule;
+    }
+    memory_.write(item.piece.live + (range.base - item.piece.captured), now.data(), range.bytes);
+  }
+  return altered;
+}
+
 std::uint64_t Session::poison(const RangeSet& where, std::uint64_t granule) {
   std::uint64_t altered = 0;
-  for (const Expectation& item : expectations(Against::application, 0)) {
-    for (const Range& range : where.intersect(RangeSet({{item.piece.captured, item.piece.bytes}}))) {
-      const unsigned char* const before = item.piece.before + (range.base - item.piece.captured);
-      std::vector<unsigned char> after(range.bytes), now(before, before + range.bytes);
-      item.materialise(range.base, range.bytes, after.data());
-      const std::uint64_t skip = (granule - range.base % granule) % granule;
-      for (std::uint64_t at = skip; at + granule <= range.bytes; at += granule) {
-        if (std::memcmp(before + at, after.data() + at, granule) != 0) continue;
-        for (std::uint64_t i = 0; i < granule; ++i) now[at + i] ^= kPoison;
-        altered += granule;
-      }
-      memory_.write(item.piece.live + (range.base - item.piece.captured), now.data(), range.bytes);
+  for (const Piece& piece : memory_.pieces()) {
+    altered += poison_item({piece, piece.before, &application_}, where, granule);
+  }
+  for (const Variant& variant : variants_) {
+    for (std::size_t i = 0; i < variant.module->pieces().size(); ++i) {
+      altered += poison_item({variant.module->pieces()[i], variant.module->after(i), nullptr}, where, granule);
     }
   }
   dirty_.unite(where);
   return altered;
 }
 
-std::uint64_t Session::keep(const RangeSet& where) {
+std::uint64_t Session::keep(const RangeSet& where, unsigned variant) {
   reference_.clear();
   reference_bytes_.clear();
+  RangeSet all = where;
+  for (const Piece& piece : module(variant).pieces()) all.unite(RangeSet({{piece.captured, piece.bytes}}));
   std::uint64_t kept = 0;
-  for (const Expectation& item : expectations(Against::application, 0)) {
-    for (const Range& range : where.intersect(RangeSet({{item.piece.captured, item.piece.bytes}}))) {
+  for (const Expectation& item : expectations(Against::application, variant)) {
+    for (const Range& range : all.intersect(RangeSet({{item.piece.captured, item.piece.bytes}}))) {
       std::vector<unsigned char> now(range.bytes);
       memory_.read(item.piece.live + (range.base - item.piece.captured), now.data(), range.bytes);
       reference_bytes_.push_back(std::move(now));
@@ -78,7 +91,7 @@ bool Session::idempotent(unsigned number, double limit_seconds) {
   const std::vector<Overlay> saved = std::move(reference_);
   const std::vector<std::vector<unsigned char>> saved_bytes = std::move(reference_bytes_);
   const RangeSet where = variant.learned;
-  keep(where);
+  keep(where, number);
   dispatch(variant, false, limit_seconds);
   Comparer comparer(memory_, "", 0);
   const bool same = comparer.compare(expectations(Against::reference, number), &where).different == 0;

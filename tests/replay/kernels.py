@@ -70,6 +70,4 @@ def spec(
 ) -> Spec:
     """A capture of one dispatch with a one-dimensional grid."""
     grid, block = (items, 1, 1), (workgroup, 1, 1)
-    return Spec(
-        hsaco.read_bytes(), symbol, grid, block, with_implicit(explicit, grid, block), memory, **more
-    )
+    return Spec(hsaco.read_bytes(), symbol, grid, block, with_implicit(explicit, grid, block), memory, **more)

@@ -125,7 +125,11 @@ def device_for(capture: Capture, wanted: str | Device | None = None) -> Device:
 
 
 class Replayer:
-    """One capture on one device. Use as a context manager, or call `close`."""
+    """One capture on one device. Use as a context manager, or call `close`.
+
+    `limit_s` is the limit of one dispatch. `track_writes` False treats a simulated device as hardware, which
+    does not tell what a dispatch stores to.
+    """
 
     def __init__(
         self,
@@ -134,11 +138,13 @@ class Replayer:
         *,
         limit_s: float = 60.0,
         start_limit_s: float = 600.0,
+        track_writes: bool = True,
     ) -> None:
         self.capture = capture
         self.device = device_for(capture, device)
         self.limit_s = limit_s
         self.start_limit_s = start_limit_s
+        self._track_writes = track_writes
         self.greeting = Reply()
         self.generation = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -190,6 +196,8 @@ class Replayer:
         command = [str(native_path(REPLAYER)), str(self.capture.path), "--runtime", runtime]
         if self.device.index is not None:
             command += ["--device", str(self.device.index)]
+        if not self._track_writes:
+            command.append("--no-write-tracking")
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
                 command,
@@ -285,7 +293,8 @@ class Replayer:
             told = self.stderr_tail()
             self.stop()
         if kind == "fault":
-            message = text if not told or told in text else f"{text}\n{told}"
+            known = not told or text.splitlines()[0].removeprefix("kerncap: ") in told
+            message = text if known else f"{text}\n{told}"
             raise KernelFault(message, address)
         if kind == "timeout":
             raise KernelTimeout(text)
@@ -416,9 +425,9 @@ class Replayer:
         if variant not in self._allowed:
             self._allowed.append(variant)
 
-    def written_set(self) -> tuple[RangeList, int]:
+    def written_set(self, variant: Variant) -> tuple[RangeList, int]:
         """The written set, and how many of its bytes the application's run left with the value they had."""
-        reply = self.request("set")
+        reply = self.request("set", self._number(variant))
         return _range_list(reply), reply.integer("silent")
 
     def ranges(self, which: str, variant: Variant) -> RangeList:
@@ -453,9 +462,11 @@ class Replayer:
         """Alters the silent bytes of `written` or of a region; how many."""
         return self.request("poison", where, granule).integer("bytes")
 
-    def keep(self, where: str) -> int:
-        """Makes the present content of `written`, or of a region, the reference."""
-        return self.request("keep", where).integer("bytes")
+    def keep(self, where: str, variant: Variant) -> int:
+        """Makes the present content of `written`, `changed` or a region, and of the variant's variables, the
+        reference.
+        """
+        return self.request("keep", where, self._number(variant)).integer("bytes")
 
     def dump(self, directory: Path) -> list[str]:
         """Writes the regions that were written to; the files' names."""

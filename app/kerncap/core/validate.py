@@ -181,13 +181,19 @@ class Validator:
         self._schedule(0)
         varying, constant = compare.variations(runs, self.types)
         analysis = compare.analyse(runs[0], self.types, compare.EXACT, varying)
-        written, silent = replayer.written_set()
+        written, silent = replayer.written_set(variant)
         pointers = replayer.greeting.integer("code_pointers")
         unplaced = pointers > 0 and variant.base != self.capture.code_object.load_base
         verdict, reason = self._judge_baseline(runs, constant, varying, analysis, unplaced)
         found = Baseline(
             variant, written, silent, varying, analysis, verdict, reason, runs[0].compared, unplaced
         )
+        if found.verdict == IDENTICAL and not replayer.tracks_writes and not self._changed:
+            proven = self._rewritten(found)
+            if not proven:
+                found.verdict = INCONCLUSIVE
+                found.reason = "the kernel changed nothing, and nothing shows that it wrote anything"
+            found.written = RangeList(proven, 0, written.ranges)
         self._baseline[mode] = found
         return found
 
@@ -322,7 +328,7 @@ class Validator:
                 result.verdict = FAIL
                 result.reason = f"it stores to {outside.bytes} bytes that the captured kernel does not: {self._where(outside)}"
                 return None
-        if base.verdict in (FAIL, INCONCLUSIVE) and not (base.compared == 0 and base.verdict == INCONCLUSIVE):
+        if base.verdict in (FAIL, INCONCLUSIVE):
             result.verdict = INCONCLUSIVE
             result.reason = f"the reference does not hold: {base.reason}"
             return None
@@ -408,6 +414,22 @@ class Validator:
                 ),
             )
 
+    def _rewritten(self, base: Baseline) -> int:
+        """Bytes that the captured kernel gives their value, though they had it: found by altering them."""
+        proven = 0
+        for place in self._candidates():
+            try:
+                self.replayer.restore()
+                altered = self.replayer.poison(place, 1)
+                self.replayer.run(base.variant, restore=False)
+                left = self.replayer.compare(base.variant, scope="all")
+            except (KernelFault, KernelTimeout):
+                continue
+            if bool((left.runs["region"] == int(place)).all()):
+                proven += altered - left.different
+        self.replayer.restore()
+        return proven
+
     def _candidates(self) -> list[str]:
         """Regions that an argument points to: what the kernel may write where nothing has changed."""
         found = []
@@ -434,7 +456,9 @@ class Validator:
             if altered == 0:
                 return None
             replayer.run(base.variant, track=True, restore=False)
-            replayer.keep(place)
+            if not self._changed and not replayer.tracks_writes and not self._only_in(place, base):
+                return None  # an input: the captured kernel need not make sense of other values
+            replayer.keep("written" if replayer.tracks_writes else "changed", base.variant)
             runs = []
             for _ in range(2 if base.deterministic else self.baseline_runs):
                 replayer.restore()
@@ -460,7 +484,12 @@ class Validator:
         return analysis, altered
 
     def _reference_scope(self) -> str:
-        return "written" if self.replayer.tracks_writes or self._changed else "all"
+        return "written" if self.replayer.tracks_writes else "all"
+
+    def _only_in(self, place: str, base: Baseline) -> bool:
+        """Whether memory is as the application left it, but for bytes of one region."""
+        differences = self.replayer.compare(base.variant, scope="all")
+        return bool((differences.runs["region"] == int(place)).all())
 
     def _tells(self, place: str, granule: int, base: Baseline) -> bool:
         """Whether a kernel that does nothing would be found out: else the altered run proves nothing."""

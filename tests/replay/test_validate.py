@@ -1,0 +1,267 @@
+"""Verdicts, with real kernels on the simulated device: what must pass, and above all what must not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from make_capture import CODE_SEGMENT, Memory, Spec
+
+from kerncap.core.compare import Tolerance
+from kerncap.core.validate import Validator
+from kernels import arguments, compile_source, spec
+
+A = 0x7E1000000000
+B, C, D = A + 0x10000, A + 0x20000, A + 0x30000
+N = 250
+MakeValidator = Callable[..., Validator]
+
+VADD = """
+extern "C" __global__ void k(const float* a, const float* b, float* c, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) c[i] = %s;
+}"""
+
+
+def vadd(body: str = "a[i] + b[i]") -> str:
+    return VADD % body
+
+
+def inputs() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(7)
+    return rng.random(N, np.float32), rng.random(N, np.float32)
+
+
+def vadd_spec(*, before: np.ndarray | None = None, demangled: str = "") -> Spec:
+    a, b = inputs()
+    before = np.full(N, -1, np.float32) if before is None else before
+    memory = [Memory(A, a), Memory(B, b), Memory(C, before, a + b)]
+    hsaco = compile_source(vadd())
+    return spec(hsaco, "k", memory, arguments(A, B, C, np.int32(N)), demangled=demangled)
+
+
+def test_the_captured_kernel_gives_the_applications_result(validator: MakeValidator) -> None:
+    v = validator(vadd_spec())
+    for mode in ("default", "strict"):
+        result = v.validate(mode=mode)
+        assert (result.verdict, result.reason) == ("IDENTICAL", "")
+        assert result.compared_bytes > 0
+        assert result.exit_code == 0
+    assert result.compared_bytes >= 3 * N * 4  # strict: every captured byte
+    assert result.written_bytes >= N * 4
+
+
+def test_a_right_variant_passes(validator: MakeValidator) -> None:
+    v = validator(vadd_spec())
+    result = v.validate(compile_source(vadd("b[i] + a[i]")))
+    assert result.verdict == "IDENTICAL"
+
+
+def test_a_wrong_variant_fails_with_its_first_element(validator: MakeValidator) -> None:
+    v = validator(vadd_spec(), dtypes={3: "f32"})
+    result = v.validate(compile_source(vadd("i == 77 ? a[i] : a[i] + b[i]")))
+    assert result.verdict == "FAIL"
+    (region,) = [r for r in result.regions if r["mismatches"]]
+    a, b = inputs()
+    assert region["first"]["index"] == 77
+    assert region["first"]["actual"] == pytest.approx(float(a[77]))
+    assert region["first"]["expected"] == pytest.approx(float(a[77] + b[77]))
+    assert region["mismatches"] == 1
+    assert region["max_abs"] == pytest.approx(float(b[77]), rel=1e-6)
+    assert "element 77" in result.reason
+    assert result.exit_code == 1
+
+
+def test_in_place_kernels_replay_from_the_state_before(validator: MakeValidator) -> None:  # C1
+    source = """extern "C" __global__ void k(float* x) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x; x[i] = x[i] * 3 + 1; }"""
+    x = np.arange(256, dtype=np.float32)
+    v = validator(spec(compile_source(source), "k", [Memory(A, x, x * 3 + 1)], arguments(A)))
+    for _ in range(3):
+        assert v.validate(mode="strict").verdict == "IDENTICAL"
+    v.replayer.run(v.baseline().variant, 5)  # timed runs do not spoil what comes after
+    assert v.validate(compile_source(source.replace("* 3 + 1", "* 2 + x[i] + 1"))).verdict == "IDENTICAL"
+    assert v.validate(compile_source(source.replace("* 3 + 1", "* 3 + 2"))).verdict == "FAIL"
+
+
+EMPTY = 'extern "C" __global__ void k(const float* a, const float* b, float* c, int n) {}'
+
+
+def test_an_emptied_kernel_fails(validator: MakeValidator) -> None:  # C2
+    assert validator(vadd_spec()).validate(compile_source(EMPTY)).verdict == "FAIL"
+
+
+def test_an_emptied_kernel_fails_where_the_result_was_there_already(validator: MakeValidator) -> None:
+    a, b = inputs()
+    v = validator(vadd_spec(before=a + b))
+    assert v.validate(compile_source(vadd("b[i] + a[i]"))).verdict == "IDENTICAL"
+    result = v.validate(compile_source(EMPTY))
+    assert result.verdict == "FAIL", result
+    assert v.validate(compile_source(vadd("a[i]"))).verdict == "FAIL"
+
+
+def test_leaving_out_stores_that_would_change_nothing(validator: MakeValidator) -> None:
+    a, b = inputs()
+    before = a + b
+    before[: N // 2] = -1  # half of the result was there already
+    v = validator(vadd_spec(before=before))
+    half = vadd().replace("if (i < n)", "if (i < n / 2)")
+    assert v.validate(compile_source(half)).verdict == "FAIL"
+    # Looking before storing is another matter: the result is the same from any state.
+    careful = vadd().replace("c[i] =", "if (c[i] != a[i] + b[i]) c[i] =")
+    assert v.validate(compile_source(careful)).verdict == "IDENTICAL"
+
+
+def test_a_kernel_that_writes_nothing_proves_nothing(validator: MakeValidator) -> None:
+    x = np.arange(64, dtype=np.int32)
+    source = 'extern "C" __global__ void k(const int* x, int* y, int n) { if (n < 0) y[0] = x[0]; }'
+    memory = [Memory(A, x), Memory(B, x.copy())]
+    v = validator(spec(compile_source(source), "k", memory, arguments(A, B, np.int32(1))))
+    assert v.validate().verdict == "INCONCLUSIVE"
+    assert v.validate(compile_source(source.replace("n < 0", "n < -1"))).verdict == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize("place", ["in the gap", "in another buffer", "the same value in another buffer"])
+def test_a_store_outside_of_the_written_set_fails(validator: MakeValidator, place: str) -> None:  # R4
+    v = validator(vadd_spec())
+    store = {
+        "in the gap": f"if (i == 0) c[{N}] = 1;",
+        "in another buffer": "if (i == 3) ((float*)a)[3] = 9;",
+        "the same value in another buffer": "if (i == 3) ((volatile float*)a)[3] = a[3];",
+    }[place]
+    source = vadd().replace("if (i < n)", store + "if (i < n)")
+    result = v.validate(compile_source(source))
+    if place.startswith("the same") and not v.replayer.tracks_writes:
+        assert result.verdict == "IDENTICAL"  # hardware cannot tell
+        return
+    assert result.verdict == "FAIL"
+    if v.replayer.tracks_writes:
+        assert "bytes that the captured kernel does not" in result.reason
+        assert "region" in result.reason
+    assert v.validate(compile_source(vadd())).verdict == "IDENTICAL"  # nothing of it is left
+
+
+def test_a_fault_is_a_verdict_and_the_tool_lives_on(validator: MakeValidator) -> None:  # R4
+    v = validator(vadd_spec())
+    wild = vadd().replace("c[i] =", "c[i + (i == 9) * 0x4000000ll] =")
+    result = v.validate(compile_source(wild))
+    assert result.verdict == "FAIL"
+    address = C + 4 * (9 + 0x4000000)
+    assert result.fault_address is not None
+    assert result.fault_address in (address, address & ~0xFFF)
+    assert "region 3" in result.reason
+    assert v.validate(compile_source(vadd())).verdict == "IDENTICAL"
+    assert v.replayer.generation == 2
+
+
+def test_a_variant_that_never_ends_fails(validator: MakeValidator) -> None:  # R5
+    v = validator(vadd_spec(), limit_s=1.5)
+    v.baseline()
+    endless = vadd().replace("if (i < n)", "if (i == 5) while (((volatile float*)a)[5] >= 0) {} if (i < n)")
+    result = v.validate(compile_source(endless))
+    assert result.verdict == "FAIL"
+    assert "timeout" in result.reason
+    assert v.validate(compile_source(vadd())).verdict == "IDENTICAL"
+
+
+def test_types_come_from_the_signature(validator: MakeValidator) -> None:
+    v = validator(vadd_spec(demangled="k(float const*, float const*, float*, int)"))
+    close = compile_source(vadd("(a[i] + b[i]) * 1.0000002f"))
+    result = v.validate(close)
+    assert result.verdict == "FAIL"
+    assert result.regions[0]["dtype"] == "f32"
+    assert 0 < result.regions[0]["max_ulp"] <= 4
+    assert v.validate(close, tolerance=Tolerance(ulp=4)).verdict == "WITHIN_TOLERANCE"
+    assert v.validate(close, tolerance=Tolerance(rtol=1e-6)).verdict == "WITHIN_TOLERANCE"
+    assert v.validate(close, tolerance=Tolerance(rtol=1e-9)).verdict == "FAIL"
+
+
+def test_a_tolerance_does_not_apply_to_memory_of_unknown_type(validator: MakeValidator) -> None:
+    v = validator(vadd_spec())
+    close = compile_source(vadd("(a[i] + b[i]) * 1.0000002f"))
+    assert v.validate(close, tolerance=Tolerance(rtol=1e-3)).verdict == "FAIL"
+
+
+def test_nans_and_signed_zeros(validator: MakeValidator) -> None:  # R7
+    source = """extern "C" __global__ void k(const unsigned* a, unsigned* c) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x; c[i] = %s; }"""
+    bits = np.full(256, 0x3F800000, np.uint32)
+    bits[[3, 4, 5]] = 0x7FC00000, 0x80000000, 0x7F800000
+    memory = [Memory(A, bits), Memory(B, np.zeros(256, np.uint32), bits)]
+    v = validator(spec(compile_source(source % "a[i]"), "k", memory, arguments(A, B)), dtypes={2: "f32"})
+
+    def verdict(body: str, **tolerance: float) -> str:
+        options = Tolerance(**tolerance)  # type: ignore[arg-type]
+        return v.validate(compile_source(source % body), tolerance=options).verdict
+
+    assert verdict("a[i]") == "IDENTICAL"
+    assert verdict("i == 3 ? 0x7fc00001u : a[i]") == "WITHIN_TOLERANCE"  # NaN in both, other bits
+    assert verdict("i == 4 ? 0u : a[i]") == "WITHIN_TOLERANCE"  # -0 and +0
+    assert verdict("i == 4 ? 0u : a[i]", bitwise=True) == "FAIL"
+    assert verdict("i == 7 ? 0x7fc00000u : a[i]", rtol=1.0, atol=1e30) == "FAIL"  # a new NaN
+    assert verdict("i == 3 ? 0x3f800000u : a[i]", rtol=1.0, atol=1e30) == "FAIL"  # a NaN less
+    assert verdict("i == 5 ? 0xff800000u : a[i]", rtol=1.0, atol=1e30) == "FAIL"  # Inf of the other sign
+    assert verdict("i == 5 ? 0x7f7fffffu : a[i]", rtol=1.0, atol=1e38) == "FAIL"  # Inf became finite
+
+
+COUNTER = """
+__device__ %s int counter[4] = {1, 2, 3, 4};
+extern "C" __global__ void k(int* out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = counter[i & 3];
+  if (i < 4) counter[i] = %s;
+}"""
+
+
+def counter_spec() -> Spec:
+    from kerncap.core.codeobject import read_code_object
+
+    hsaco = compile_source(COUNTER % ("", "7"))
+    (variable,) = [x for x in read_code_object(hsaco).variables if x.name == "counter"]
+    base = 0x7D0000000000
+    before = np.array([11, 12, 13, 14], np.int32)  # not what the file says: the program had changed it
+    after = np.full(4, 7, np.int32)
+    address = base + variable.address
+    memory = [
+        Memory(A, np.zeros(64, np.int32), np.tile(before, 16)),
+        Memory(address, before, after, CODE_SEGMENT, code_object=1),
+    ]
+    return spec(
+        hsaco, "k", memory, arguments(A), items=64, load_base=base, load_delta=base,
+        variables=[("counter", address, 16)],
+    )  # fmt: skip
+
+
+def test_module_variables_are_restored_and_compared(validator: MakeValidator) -> None:  # R10
+    v = validator(counter_spec())
+    assert v.validate().verdict == "IDENTICAL"
+    assert v.validate(mode="strict").verdict == "IDENTICAL"
+    moved = '__device__ int unrelated[300]; extern "C" __global__ void z() { unrelated[5] = 1; }'
+    assert v.validate(compile_source(moved + COUNTER % ("", "(7)"))).verdict == "IDENTICAL"
+    assert v.validate(compile_source(COUNTER % ("", "8"))).verdict == "FAIL"
+    gone = COUNTER.replace("if (i < 4) counter[i] = %s;", "") % ""
+    result = v.validate(compile_source(gone))
+    assert result.verdict in ("FAIL", "INCONCLUSIVE")
+    assert not result.passed
+
+
+def test_smoke_runs_and_does_not_claim_more(validator: MakeValidator) -> None:
+    v = validator(vadd_spec())
+    result = v.validate(compile_source(vadd("a[i]")), mode="smoke")
+    assert (result.verdict, result.exit_code, result.compared_bytes) == ("RAN", 0, 0)
+    assert not result.passed
+    wild = compile_source(vadd().replace("c[i] =", "c[i + 0x40000000ll] ="))
+    assert v.validate(wild, mode="smoke").verdict == "FAIL"
+
+
+def test_a_capture_that_does_not_replay_says_so(validator: MakeValidator) -> None:
+    wrong = vadd_spec()
+    assert wrong.memory[2].after is not None
+    wrong.memory[2].after[40] += 1  # as if the kernel read something that was not captured
+    v = validator(wrong, dtypes={3: "f32"})
+    result = v.validate()
+    assert result.verdict == "FAIL"
+    assert "own replay differs" in result.reason
+    assert result.regions[0]["first"]["index"] == 40
+    assert v.validate(compile_source(vadd("b[i] + a[i]"))).verdict == "INCONCLUSIVE"
