@@ -7,6 +7,7 @@ from pathlib import Path
 
 import device_code
 import pytest
+from lanes import Lanes
 from simulator import DRIVER, Simulator, find_driver
 
 
@@ -19,7 +20,7 @@ def code_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def simulator(tmp_path: Path) -> Simulator:
     driver = find_driver()
-    assert driver and driver.exists(), f"{DRIVER} is not built: `pip install .`, or set KERNCAP_SIM_RUN"
+    assert driver is not None, f"{DRIVER} is not built: `pip install .`, or set KERNCAP_SIM_RUN"
     return Simulator(driver, tmp_path)
 
 
@@ -33,3 +34,9 @@ def compiled(code_directory: Path) -> None:
             work += [pool.submit(device_code.compile_device, s, level, code_directory) for s in sources]
         for item in work:
             item.result()
+
+
+@pytest.fixture
+def lanes(simulator: Simulator, tmp_path: Path, request: pytest.FixtureRequest) -> Lanes:
+    """Pieces of assembly to run together (see lanes.py)."""
+    return Lanes(simulator, tmp_path, request.node.originalname)

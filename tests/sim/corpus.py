@@ -130,7 +130,16 @@ def sgemm(rng):
 @case
 def sgemm_reg(rng):
     m, n, k = 128, 256, 24
-    args = [normal(rng, m, k), normal(rng, k, n), normal(rng, m, n), i32(m), i32(n), i32(k), f32(1.5), f32(0.5)]
+    args = [
+        normal(rng, m, k),
+        normal(rng, k, n),
+        normal(rng, m, n),
+        i32(m),
+        i32(n),
+        i32(k),
+        f32(1.5),
+        f32(0.5),
+    ]
     return Case("gemm_lds", "sgemm_reg", (2, 1, 1), (256, 1, 1), args)
 
 
@@ -147,7 +156,14 @@ def hgemm16(rng):
 @case
 def hgemm32(rng):
     m, n, k = 128, 64, 96
-    args = [small(rng, m, k, dtype=f16), small(rng, n, k, dtype=f16), np.zeros((m, n), f32), i32(m), i32(n), i32(k)]
+    args = [
+        small(rng, m, k, dtype=f16),
+        small(rng, n, k, dtype=f16),
+        np.zeros((m, n), f32),
+        i32(m),
+        i32(n),
+        i32(k),
+    ]
     return Case("gemm_matrix_core", "hgemm32", (1, 2, 1), (256, 1, 1), args)
 
 
@@ -184,8 +200,11 @@ def f8gemm(rng):
     k = 4
     # e4m3 of moderate size: exponents 4 to 11 of bias 8, so that every sum is exact
     a, b = (
-        (rng.integers(4, 12, (k, 64, 8)) << 3 | rng.integers(0, 8, (k, 64, 8)) | rng.integers(0, 2, (k, 64, 8)) << 7)
-        .astype(np.uint8)
+        (
+            rng.integers(4, 12, (k, 64, 8)) << 3
+            | rng.integers(0, 8, (k, 64, 8))
+            | rng.integers(0, 2, (k, 64, 8)) << 7
+        ).astype(np.uint8)
         for _ in range(2)
     )
     return Case("gemm_matrix_core", "f8gemm", (1, 1, 1), (64, 1, 1), [a, b, np.zeros((64, 4), f32), i32(k)])
@@ -250,14 +269,26 @@ def rmsnorm(rng):
 
 @case
 def rmsnorm_v(rng):
-    args = [normal(rng, 64, 2, dtype=f16), normal(rng, 64, 2, dtype=f16), np.zeros((64, 2), f16), i32(128), f32(1e-5)]
+    args = [
+        normal(rng, 64, 2, dtype=f16),
+        normal(rng, 64, 2, dtype=f16),
+        np.zeros((64, 2), f16),
+        i32(128),
+        f32(1e-5),
+    ]
     return Case("norm_rope", "rmsnorm_v", (1, 1, 1), (64, 1, 1), args, rtol=4e-3, atol=2e-3)
 
 
 @case
 def rope(rng):
     heads, dim, tokens = 3, 64, 5
-    args = [normal(rng, tokens, heads, dim), rng.integers(0, 100, tokens).astype(i32), i32(heads), i32(dim), f32(10000)]
+    args = [
+        normal(rng, tokens, heads, dim),
+        rng.integers(0, 100, tokens).astype(i32),
+        i32(heads),
+        i32(dim),
+        f32(10000),
+    ]
     return Case("norm_rope", "rope", (tokens, heads, 1), (dim // 2, 1, 1), args, rtol=1e-3, atol=1e-4)
 
 
@@ -360,7 +391,13 @@ def moe_struct(rng):
 @case
 def topk_gate(rng):
     tokens, experts, k = 3, 40, 4
-    args = [normal(rng, tokens, experts), np.zeros((tokens, k), i32), np.zeros((tokens, k), f32), i32(experts), i32(k)]
+    args = [
+        normal(rng, tokens, experts),
+        np.zeros((tokens, k), i32),
+        np.zeros((tokens, k), f32),
+        i32(experts),
+        i32(k),
+    ]
     return Case("mixture_of_experts", "topk_gate", (tokens, 1, 1), (64, 1, 1), args, rtol=1e-6)
 
 

@@ -88,7 +88,11 @@ def _text(name: str, piece: Piece) -> str:
     lines.append(f".size {name}, .-{name}")
     lines.append(
         _DESCRIPTOR.format(
-            name=name, lds=piece.lds, private=piece.private, enable=int(piece.private > 0), ieee=int(piece.ieee)
+            name=name,
+            lds=piece.lds,
+            private=piece.private,
+            enable=int(piece.private > 0),
+            ieee=int(piece.ieee),
         )
     )
     return "\n".join(lines)
@@ -101,9 +105,7 @@ class Lanes:
         self._simulator, self._directory, self._name, self._arch = simulator, directory, name, arch
         self._pieces: list[Piece] = []
 
-    def add(
-        self, body: str, inputs: dict[str, np.ndarray], outputs: list[str], **more: object
-    ) -> Piece:
+    def add(self, body: str, inputs: dict[str, np.ndarray], outputs: list[str], **more: object) -> Piece:
         """A piece of assembly. Inputs of 64 values of 32 bits go to a VGPR or AGPR, of one to an SGPR."""
         piece = Piece(body, {k: _dwords(v) for k, v in inputs.items()}, outputs, **more)  # type: ignore[arg-type]
         self._pieces.append(piece)

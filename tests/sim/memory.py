@@ -1,11 +1,10 @@
-"""Arguments of a kernel, for the simulator and for the host alike: arrays, scalars, structures, tables of pointers."""
+"""Arguments of a kernel, for simulator and host alike: arrays, scalars, structures, tables of pointers."""
 
 from __future__ import annotations
 
 import ctypes
 import struct
 from dataclasses import dataclass, field
-from typing import Union
 
 import numpy as np
 
@@ -17,7 +16,7 @@ class Table:
     """Memory that holds pointers: `data` with the address of `pointers[offset]` at each byte offset."""
 
     data: Array
-    pointers: dict[int, Union[Array, Table]]
+    pointers: dict[int, Array | Table]
 
 
 @dataclass(eq=False)
@@ -27,13 +26,8 @@ class Struct:
     members: list[Argument]
 
 
-@dataclass(eq=False)
-class Padding:
-    size: int
-
-
-Scalar = Union[np.generic]
-Argument = Union[Array, Table, Struct, Scalar]
+Scalar = np.generic
+Argument = Array | Table | Struct | Scalar
 
 
 def table(entries: list[Array | Table]) -> Table:
@@ -101,7 +95,7 @@ class HostMemory:
             copy = raw[start : start + source.nbytes].view(source.dtype).reshape(source.shape)
             copy[...] = source
             self.copies.append(copy)
-        for item, copy in zip(self._items, self.copies):
+        for item, copy in zip(self._items, self.copies, strict=False):
             if isinstance(item, Table):
                 flat = copy.reshape(-1).view(np.uint8)
                 for offset, target in item.pointers.items():

@@ -36,7 +36,7 @@ class Failed(AssertionError):
 
 @functools.cache
 def hidden_arguments(code_object: Path) -> dict[str, int | None]:
-    """Kernel name -> offset of its hidden arguments in the kernarg segment, from the code object's metadata."""
+    """Kernel name -> where its hidden arguments start, from the code object's metadata."""
     with code_object.open("rb") as stream:
         for section in ELFFile(stream).iter_sections():
             if section.name == ".note":
@@ -91,9 +91,7 @@ class Script:
         path.write_bytes(value.tobytes())
         self.lines += [f"symbol {name} {name}", f"fill {name} @{path}"]
 
-    def launch(
-        self, kernel: str, arguments: list, grid: tuple, block: tuple, dynamic_lds: int = 0
-    ) -> None:
+    def launch(self, kernel: str, arguments: list, grid: tuple, block: tuple, dynamic_lds: int = 0) -> None:
         """`arguments`: as for the host, or handles of buffer()."""
         parts: list[str] = []
         at = 0

@@ -26,7 +26,9 @@ def compare(name: str, got: np.ndarray, want: np.ndarray, case: corpus.Case, dty
     if case.rtol == 0:
         # a NaN's sign and payload are not part of the agreement
         if want.dtype.kind == "f":
-            equal = (got.view(f"u{got.itemsize}") == want.view(f"u{got.itemsize}")) | (np.isnan(got) & np.isnan(want))
+            equal = (got.view(f"u{got.itemsize}") == want.view(f"u{got.itemsize}")) | (
+                np.isnan(got) & np.isnan(want)
+            )
         else:
             equal = got == want
         bad = np.argwhere(~equal)
@@ -38,7 +40,9 @@ def compare(name: str, got: np.ndarray, want: np.ndarray, case: corpus.Case, dty
         np.testing.assert_allclose(
             as_float(got, dtype).astype(np.float64),
             as_float(want, dtype).astype(np.float64),
-            rtol=case.rtol, atol=case.atol, err_msg=name,
+            rtol=case.rtol,
+            atol=case.atol,
+            err_msg=name,
         )
 
 
