@@ -48,6 +48,7 @@ def captured_kernel(capture: Capture) -> Kernel | None:
 
 def captured_launch(capture: Capture) -> Launch:
     """The dispatch as it was."""
+    capture.read_code()
     dispatch, kernel = capture.dispatch, captured_kernel(capture)
     queue = _queue_offset(kernel)
     return Launch(

@@ -324,18 +324,24 @@ class Capture:
                 if progress is not None:
                     progress(done, total)
         for code in self.code_objects:
-            path = self.code_path(code)
-            try:
-                content = path.read_bytes()
-            except OSError as error:
-                raise DamagedCaptureError(f"{path}: {error.strerror}", file=str(path), offset=0) from error
-            if len(content) != code.content_bytes or xxhash.xxh64_intdigest(content) != code.content_hash:
-                raise DamagedCaptureError(
-                    f"{path}: not the {code.content_bytes} bytes that were captured (it has {len(content)}); "
-                    "the capture is damaged, extract it again",
-                    file=str(path),
-                    offset=0,
-                )
+            self.read_code(code)
+
+    def read_code(self, code: CodeObject | None = None) -> bytes:
+        """The bytes of a code object (the captured kernel's by default), checked against their hash."""
+        code = code or self.code_object
+        path = self.code_path(code)
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise DamagedCaptureError(f"{path}: {error.strerror}", file=str(path), offset=0) from error
+        if len(content) != code.content_bytes or xxhash.xxh64_intdigest(content) != code.content_hash:
+            raise DamagedCaptureError(
+                f"{path}: not the {code.content_bytes} bytes that were captured (it has {len(content)}); "
+                "the capture is damaged, extract it again",
+                file=str(path),
+                offset=0,
+            )
+        return content
 
 
 def find_capture(directory: Path | str) -> Path:

@@ -1,0 +1,142 @@
+"""What a variant must fit: symbol, arch, arguments, LDS, workgroup (R3). Never another kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from make_capture import Memory, Spec
+
+from kerncap.core.errors import InconclusiveError, UsageError
+from kerncap.core.launch import variant_launch
+from kerncap.core.records import Capture
+from kerncap.core.validate import Validator
+from kernels import arguments, compile_source, spec
+
+A = 0x7E1000000000
+Make = Callable[[Spec], Capture]
+SCALE = """extern "C" __global__ void k(const float* a, float* c, float f) {
+  int i = blockIdx.x * 64 + threadIdx.x; c[i] = a[i] * f; }"""
+
+
+AT_MOST_32 = "__attribute__((amdgpu_flat_work_group_size(1, 32)))"
+
+
+def scale_spec(source: str = SCALE, **more: object) -> Spec:
+    a = np.arange(256, dtype=np.float32)
+    memory = [Memory(A, a), Memory(A + 0x1000, np.zeros(256, np.float32), a * 3)]
+    return spec(compile_source(source), "k", memory, arguments(A, A + 0x1000, np.float32(3)), **more)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (SCALE.replace("void k(", "void other("), r"has no kernel k; it has other"),
+        (SCALE.replace("float f)", "float f, int n)"), "takes other arguments"),
+        (SCALE.replace(", float f)", ")").replace("* f", "* 3"), "takes other arguments"),
+        (SCALE.replace("float* c, float f", "float f, float* c"), "other arguments"),
+        (SCALE.replace("void k(", f"void {AT_MOST_32} k("), "at most 32"),
+    ],
+)  # fmt: skip
+def test_a_variant_that_does_not_fit_is_refused(make: Make, source: str, message: str) -> None:
+    capture = make(scale_spec())
+    with pytest.raises(UsageError, match=message) as error:
+        variant_launch(capture, compile_source(source))
+    assert error.value.exit_code == 2
+
+
+def test_another_arch_is_refused(make: Make) -> None:
+    with pytest.raises(UsageError, match=r"code for gfx90a; the capture is of gfx942"):
+        variant_launch(make(scale_spec()), compile_source(SCALE, arch="gfx90a"))
+
+
+def test_more_lds_than_there_is_is_refused(make: Make) -> None:
+    capture = make(scale_spec(group_segment=40_000))  # dynamic LDS: the kernel itself has none
+    source = SCALE.replace(
+        "int i =", "__shared__ float t[8192]; t[threadIdx.x] = f; __syncthreads(); f = t[63]; int i ="
+    )
+    with pytest.raises(UsageError, match=r"needs 72768 bytes of LDS.*has 65536"):
+        variant_launch(capture, compile_source(source))
+    fits = make(scale_spec(group_segment=1000))
+    assert variant_launch(fits, compile_source(source)).group_bytes == 33768
+
+
+def test_what_is_no_code_object_is_refused(make: Make, tmp_path: Path) -> None:
+    capture = make(scale_spec())
+    with pytest.raises(UsageError, match="no such file"):
+        variant_launch(capture, tmp_path / "none.hsaco")
+    text = tmp_path / "text.hsaco"
+    text.write_text("not ELF")
+    with pytest.raises(UsageError, match=r"text\.hsaco"):
+        variant_launch(capture, text)
+    cut = tmp_path / "cut.hsaco"
+    cut.write_bytes(compile_source(SCALE).read_bytes()[:1000])
+    with pytest.raises(UsageError, match=r"cut\.hsaco"):
+        variant_launch(capture, cut)
+
+
+def test_hidden_arguments_are_made_where_the_captured_kernel_had_none(make: Make) -> None:
+    assert b"hidden" not in compile_source(SCALE).read_bytes()
+    plain = scale_spec()
+    plain.kernargs = plain.kernargs[:20]  # as the runtime passes them: only what the kernel takes
+    index = "int i = blockIdx.x * blockDim.x + threadIdx.x; if (gridDim.x != 4 || blockDim.x != 64) return;"
+    source = SCALE.replace("int i = blockIdx.x * 64 + threadIdx.x;", index)
+    with Validator(make(plain)) as validator:
+        assert validator.validate().verdict == "IDENTICAL"
+        assert validator.validate(compile_source(source)).verdict == "IDENTICAL"
+
+
+def test_a_kernel_that_needs_its_program_is_refused(make: Make) -> None:  # C16
+    with (
+        Validator(make(scale_spec(flags=1))) as validator,
+        pytest.raises(InconclusiveError, match="hostcall"),
+    ):
+        validator.validate()
+
+
+def test_an_element_of_a_table_of_pointers(make: Make) -> None:
+    source = """extern "C" __global__ void k(float** table, int n) {
+      int i = blockIdx.x * 64 + threadIdx.x; table[i & 1][i] = i; }"""
+    rows = [np.zeros(256, np.float32) for _ in range(2)]
+    after = [np.where(np.arange(256) % 2 == j, np.arange(256), 0).astype(np.float32) for j in range(2)]
+    memory = [
+        Memory(A, np.array([A + 0x1000, A + 0x2000], np.uint64)),
+        Memory(A + 0x1000, rows[0], after[0]),
+        Memory(A + 0x2000, rows[1], after[1]),
+    ]
+    with Validator(make(spec(compile_source(source), "k", memory, arguments(A, np.int32(2))))) as validator:
+        assert validator.validate(mode="strict").verdict == "IDENTICAL"
+        late = compile_source(source.replace("= i;", "= i + (i == 200);"))
+        result = validator.validate(late)
+        assert result.verdict == "FAIL"
+        assert result.regions[0]["address"] == f"0x{A + 0x1000:x}"
+
+
+def test_pointers_into_the_code_object(make: Make) -> None:
+    """Words that point at a module variable hold where the code object is put back, and not in a variant."""
+    from kerncap.core.codeobject import read_code_object
+
+    source = """__device__ int v[64];
+    extern "C" __global__ void k(int* p, int* out) { out[threadIdx.x] = p[threadIdx.x] + v[0]; }"""
+    hsaco = compile_source(source)
+    (variable,) = [x for x in read_code_object(hsaco).variables if x.name == "v"]
+    base = 0x7D0000000000
+    before = np.arange(64, dtype=np.int32) + 5
+    memory = [
+        Memory(A, np.zeros(64, np.int32), before + 5),
+        Memory(base + variable.address, before, None, 8, code_object=1),
+    ]
+    explicit = arguments(base + variable.address, A)
+    captured = spec(
+        hsaco, "k", memory, explicit, items=64, load_base=base, load_delta=base,
+        variables=[("v", base + variable.address, 256)],
+    )  # fmt: skip
+    with Validator(make(captured)) as validator:
+        assert validator.validate().verdict == "IDENTICAL"
+        result = validator.validate(compile_source("\n" + source))
+        if result.verdict == "IDENTICAL":  # the same bytes: the captured code object itself
+            result = validator.validate(compile_source("__device__ int w[9];" + source))
+        assert result.verdict == "INCONCLUSIVE"
+        assert "point into the captured code object" in result.reason
