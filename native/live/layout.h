@@ -114,7 +114,7 @@ struct LiveHeader {
 };
 static_assert(sizeof(LiveHeader) <= 4096);
 
-struct Row {
+struct alignas(kRowBytes) Row {
   std::uint64_t id;                 // shown as 16 hex digits, or the shortest unique prefix of at least 6;
                                     // hash of symbol and code object content
   std::uint64_t name_offset;        // from kNamesOffset: mangled symbol (no ".kd"), UTF-8
@@ -141,6 +141,6 @@ struct Row {
   std::uint32_t reserved;
   std::atomic<std::uint32_t> histogram[64];  // [i]: durations in [2^i, 2^(i+1)) ns; 0 ns never gets here
 };
-static_assert(sizeof(Row) <= kRowBytes);
+static_assert(sizeof(Row) == kRowBytes);  // rows are indexed as an array
 
 }  // namespace kerncap::live
