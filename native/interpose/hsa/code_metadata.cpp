@@ -138,6 +138,7 @@ void read_notes(const Elf& elf, CodeMetadata& code) {
 }
 
 void read_descriptors(const Elf& elf, CodeMetadata& code) {
+  bool hip_unit = false;
   for (unsigned i = 0; i < elf.header()->e_shnum; ++i) {
     const Elf64_Shdr* table = elf.section(i);
     if (table == nullptr || table->sh_type != SHT_DYNSYM || table->sh_entsize != sizeof(Elf64_Sym)) continue;
@@ -149,10 +150,12 @@ void read_descriptors(const Elf& elf, CodeMetadata& code) {
     for (std::uint64_t n = 0; n < table->sh_size / sizeof(Elf64_Sym); ++n) {
       Elf64_Sym symbol;
       std::memcpy(&symbol, symbols + n * sizeof symbol, sizeof symbol);
-      if (symbol.st_name >= strings->sh_size || symbol.st_size != 64) continue;
+      if (symbol.st_name >= strings->sh_size) continue;
       const std::string_view name(names + symbol.st_name,
                                   ::strnlen(names + symbol.st_name, strings->sh_size - symbol.st_name));
-      if (!name.ends_with(".kd")) continue;
+      // clang names each HIP unit so; without device libraries its metadata has no `.language`.
+      if (name.starts_with("__hip_cuid_")) hip_unit = true;
+      if (symbol.st_size != 64 || !name.ends_with(".kd")) continue;
       const unsigned char* descriptor = elf.loaded(symbol.st_value, 64);
       if (descriptor == nullptr) continue;
       KernelMetadata& kernel = code.kernels[std::string(name.substr(0, name.size() - 3))];
@@ -160,6 +163,8 @@ void read_descriptors(const Elf& elf, CodeMetadata& code) {
       std::copy_n(descriptor, 64, kernel.descriptor.begin());
     }
   }
+  if (!hip_unit) return;
+  for (auto& [symbol, kernel] : code.kernels) kernel.has_language = true;
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace kerncap::interpose {
 struct KernelMetadata {
   bool has_descriptor = false;
   std::array<unsigned char, 64> descriptor{};
-  bool has_language = false;   // `.language`: written by clang, not by Triton
+  bool has_language = false;  // `.language`, or a HIP unit's symbol: written by clang, not by Triton
   std::uint32_t sgpr_count = 0;
   std::uint32_t kernarg_bytes = 0;
   // Offsets in the kernarg segment; -1: the kernel has no such argument.
