@@ -20,8 +20,9 @@ constexpr std::uint64_t kBlock = 16;     // runs are whole blocks, so that no el
 
 // The first overlay that ends after `address`.
 std::size_t first_overlay(const std::vector<Overlay>& overlays, std::uint64_t address) {
-  const auto found = std::upper_bound(overlays.begin(), overlays.end(), address,
-                                      [](std::uint64_t at, const Overlay& o) { return at < o.address + o.bytes; });
+  const auto found =
+      std::upper_bound(overlays.begin(), overlays.end(), address,
+                       [](std::uint64_t at, const Overlay& o) { return at < o.address + o.bytes; });
   return static_cast<std::size_t>(found - overlays.begin());
 }
 
@@ -47,9 +48,10 @@ void for_each_part(const Expectation& item, std::uint64_t begin, std::uint64_t e
 }  // namespace
 
 void Expectation::materialise(std::uint64_t begin, std::uint64_t bytes, unsigned char* out) const {
-  for_each_part(*this, begin, begin + bytes, [&](std::uint64_t at, std::uint64_t n, const unsigned char* data) {
-    std::memcpy(out + (at - begin), data, n);
-  });
+  for_each_part(*this, begin, begin + bytes,
+                [&](std::uint64_t at, std::uint64_t n, const unsigned char* data) {
+                  std::memcpy(out + (at - begin), data, n);
+                });
 }
 
 Comparer::Comparer(const ReplayMemory& memory, const std::string& data_path, std::uint64_t data_limit)
@@ -145,7 +147,8 @@ void Comparer::compare_slack(const Range& range) {
   compare_span(outside, range.base, found.data(), wanted.data(), range.bytes);
 }
 
-void Comparer::emit(const Expectation& item, std::uint64_t first, std::uint64_t end, std::uint64_t different) {
+void Comparer::emit(const Expectation& item, std::uint64_t first, std::uint64_t end,
+                    std::uint64_t different) {
   // Whole blocks, as far as the piece goes, so that the client sees whole elements.
   DiffRun run;
   run.address = std::max(first / kBlock * kBlock, item.piece.captured);

@@ -11,7 +11,8 @@
 
 namespace kerncap::replay {
 
-// Bytes that take the place of the captured ones: what the application's run left, or the captured kernel's own.
+// Bytes that take the place of the captured ones: what the application's run left, or the captured kernel's
+// own.
 struct Overlay {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
@@ -30,11 +31,11 @@ struct Expectation {
 
 // Neighbouring bytes that differ, as the client reads them (little-endian, 40 bytes).
 struct DiffRun {
-  std::uint64_t address = 0;    // captured; whole 16-byte blocks, as far as the piece goes
+  std::uint64_t address = 0;  // captured; whole 16-byte blocks, as far as the piece goes
   std::uint64_t bytes = 0;
-  std::uint64_t different = 0;  // of them
+  std::uint64_t different = 0;          // of them
   std::uint64_t data_offset = kNoData;  // in the data file: `bytes` expected, then `bytes` found
-  std::uint32_t region = 0;     // 0: in mapped memory that belongs to no region
+  std::uint32_t region = 0;             // 0: in mapped memory that belongs to no region
   std::uint32_t flags = 0;
 
   static constexpr std::uint64_t kNoData = ~0ULL;  // the data file is full

@@ -13,21 +13,24 @@ namespace {
 constexpr std::uint32_t kQueuePackets = 64;
 
 constexpr std::uint16_t header_of(abi::hsa_packet_type_t type) {
-  return static_cast<std::uint16_t>(type | 1 << abi::HSA_PACKET_HEADER_BARRIER |
-                                    abi::HSA_FENCE_SCOPE_SYSTEM << abi::HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
-                                    abi::HSA_FENCE_SCOPE_SYSTEM << abi::HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE);
+  return static_cast<std::uint16_t>(
+      type | 1 << abi::HSA_PACKET_HEADER_BARRIER |
+      abi::HSA_FENCE_SCOPE_SYSTEM << abi::HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
+      abi::HSA_FENCE_SCOPE_SYSTEM << abi::HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE);
 }
 
 }  // namespace
 
-Launcher::Launcher(Runtime& runtime, const Agent& agent, bool cooperative) : runtime_(runtime), agent_(agent) {
+Launcher::Launcher(Runtime& runtime, const Agent& agent, bool cooperative)
+    : runtime_(runtime), agent_(agent) {
   const auto type = cooperative ? abi::HSA_QUEUE_TYPE_COOPERATIVE : abi::HSA_QUEUE_TYPE_MULTI;
   runtime_.check(runtime_.core.hsa_queue_create_fn(agent_.handle, kQueuePackets, type, on_queue_error, this,
                                                    UINT32_MAX, UINT32_MAX, &queue_),
                  "creating a queue");
   runtime_.check(runtime_.core.hsa_signal_create_fn(1, 0, nullptr, &signal_), "creating a signal");
   if (runtime_.amd.hsa_amd_profiling_set_profiler_enabled_fn != nullptr) {
-    runtime_.check(runtime_.amd.hsa_amd_profiling_set_profiler_enabled_fn(queue_, 1), "asking for timestamps");
+    runtime_.check(runtime_.amd.hsa_amd_profiling_set_profiler_enabled_fn(queue_, 1),
+                   "asking for timestamps");
   }
   if (runtime_.amd.hsa_amd_register_system_event_handler_fn != nullptr) {
     runtime_.amd.hsa_amd_register_system_event_handler_fn(on_event, this);  // refused if one is there already

@@ -1,8 +1,8 @@
 // kerncap-replay CAPTURE [--runtime LIBRARY] [--device N] [--layouts N] [--no-write-tracking]
 //
-// Holds the memory of one capture at its own addresses and runs the captured kernel and variants of it, as asked
-// on stdin (protocol.h). Started by kerncap; exit status 0 after quit, 1 after a fault of the kernel, else the class
-// of what kept it from starting: 2 usage, 4 device or address range, 6 damaged capture.
+// Holds the memory of one capture at its own addresses and runs the captured kernel and variants of it, as
+// asked on stdin (protocol.h). Started by kerncap; exit status 0 after quit, 1 after a fault of the kernel,
+// else the class of what kept it from starting: 2 usage, 4 device or address range, 6 damaged capture.
 // --no-write-tracking treats a simulated device as hardware, which does not tell what a dispatch stores to.
 #include <unistd.h>
 
@@ -70,8 +70,8 @@ int exit_status(ErrorClass kind) {
   }
 }
 
-// All that has to happen before the runtime is loaded, and before stdout is taken: if a range is taken, the program
-// starts again.
+// All that has to happen before the runtime is loaded, and before stdout is taken: if a range is taken, the
+// program starts again.
 struct Prepared {
   std::unique_ptr<snapshot::CaptureReader> capture;
   std::unique_ptr<ReplayMemory> memory;
@@ -86,14 +86,15 @@ Prepared prepare(const Options& options, char** argv) {
   const std::string& collision = prepared.reservation->collision();
   if (collision.empty()) return prepared;
   if (layout_attempt() + 1 < options.layouts) start_again(argv);
-  throw ReplayError(ErrorClass::collision,
-                    collision + " (" + std::to_string(layout_attempt() + 1) + " layouts of the address space were tried)");
+  throw ReplayError(ErrorClass::collision, collision + " (" + std::to_string(layout_attempt() + 1) +
+                                               " layouts of the address space were tried)");
 }
 
 int run_session(const Options& options, Prepared& prepared, Channel& channel) {
   if ((prepared.capture->dispatch.flags & snapshot::kNeedsListener) != 0) {
-    throw ReplayError(ErrorClass::usage, "the kernel calls back into the host while it runs (printf, device malloc, "
-                                         "assert): its hostcall buffer needs the program that served it");
+    throw ReplayError(ErrorClass::usage,
+                      "the kernel calls back into the host while it runs (printf, device malloc, "
+                      "assert): its hostcall buffer needs the program that served it");
   }
   auto session = std::make_unique<Session>(*prepared.capture, *prepared.memory, *prepared.reservation,
                                            options.runtime, options.device, options.track_writes);

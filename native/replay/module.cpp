@@ -12,7 +12,8 @@ namespace {
 using abi::HSA_STATUS_SUCCESS;
 
 // Words of a segment that point into the captured code object, moved to where the code object is now.
-void relocate(std::vector<unsigned char>& bytes, std::uint64_t address, const Range& code, std::uint64_t shift) {
+void relocate(std::vector<unsigned char>& bytes, std::uint64_t address, const Range& code,
+              std::uint64_t shift) {
   if (shift == 0) return;
   for (std::uint64_t at = (8 - address % 8) % 8; at + 8 <= bytes.size(); at += 8) {
     std::uint64_t word = 0;
@@ -29,20 +30,21 @@ Module::Module(Runtime& runtime, const Agent& agent, std::string name, std::vect
                const std::string& symbol, std::uint64_t at)
     : runtime_(runtime), agent_(agent), name_(std::move(name)), content_(std::move(content)) {
   const auto& core = runtime_.core;
-  runtime_.check(core.hsa_code_object_reader_create_from_memory_fn(content_.data(), content_.size(), &reader_),
-                 "reading " + name_);
-  runtime_.check(core.hsa_executable_create_alt_fn(abi::HSA_PROFILE_FULL,
-                                                   abi::HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr,
-                                                   &executable_),
-                 "creating an executable");
+  runtime_.check(
+      core.hsa_code_object_reader_create_from_memory_fn(content_.data(), content_.size(), &reader_),
+      "reading " + name_);
+  runtime_.check(
+      core.hsa_executable_create_alt_fn(abi::HSA_PROFILE_FULL, abi::HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT,
+                                        nullptr, &executable_),
+      "creating an executable");
   if (at != 0 && runtime_.sim.place_next != nullptr) runtime_.sim.place_next(at);
   const abi::hsa_status_t loaded =
       core.hsa_executable_load_agent_code_object_fn(executable_, agent_.handle, reader_, nullptr, nullptr);
   const abi::hsa_status_t frozen =
       loaded == HSA_STATUS_SUCCESS ? core.hsa_executable_freeze_fn(executable_, nullptr) : loaded;
   if (frozen != HSA_STATUS_SUCCESS) {
-    throw ReplayError(ErrorClass::usage, name_ + " cannot be loaded on this " + agent_.name + " (" + agent_.isa +
-                                             "): " + runtime_.status_text(frozen));
+    throw ReplayError(ErrorClass::usage, name_ + " cannot be loaded on this " + agent_.name + " (" +
+                                             agent_.isa + "): " + runtime_.status_text(frozen));
   }
   find_kernel(symbol);
   find_base();
@@ -118,7 +120,9 @@ void Module::add_piece(const snapshot::CaptureReader& capture, const ReplayMemor
   for (const snapshot::ChangeRecord& change : capture.changes) {
     const std::uint64_t lo = std::max(change.address, captured);
     const std::uint64_t hi = std::min(change.address + change.bytes, captured + bytes);
-    if (lo < hi) std::memcpy(after.data() + (lo - captured), memory.after_bytes(change) + (lo - change.address), hi - lo);
+    if (lo < hi)
+      std::memcpy(after.data() + (lo - captured), memory.after_bytes(change) + (lo - change.address),
+                  hi - lo);
   }
   const auto& code = capture.code_object(capture.dispatch.code_object).record;
   relocate(before, captured, {code.load_base, code.load_bytes}, base_ - code.load_base);
@@ -151,7 +155,8 @@ void Module::bind_data(const snapshot::CaptureReader& capture, const ReplayMemor
     const snapshot::VariableRecord& wanted = item.record;
     if (wanted.code_object != kernel_code || wanted.bytes == 0) continue;
     const auto inside = [&](const snapshot::RegionRecord* region) {
-      return region->address <= wanted.address && wanted.address + wanted.bytes <= region->address + region->bytes;
+      return region->address <= wanted.address &&
+             wanted.address + wanted.bytes <= region->address + region->bytes;
     };
     const auto region = std::find_if(segments.begin(), segments.end(), inside);
     if (region == segments.end()) continue;
@@ -182,9 +187,11 @@ std::vector<unsigned char> emptied(std::vector<unsigned char> content, const std
   }
   abi::amd_kernel_descriptor_t fields;
   std::memcpy(&fields, elf.at(descriptor.value, sizeof(fields)), sizeof(fields));
-  const std::uint64_t entry = descriptor.value + static_cast<std::uint64_t>(fields.kernel_code_entry_byte_offset);
+  const std::uint64_t entry =
+      descriptor.value + static_cast<std::uint64_t>(fields.kernel_code_entry_byte_offset);
   const bool gfx11_or_later = arch.rfind("gfx11", 0) == 0 || arch.rfind("gfx12", 0) == 0;
-  const std::uint32_t s_endpgm = gfx11_or_later ? 0xBFB00000u : 0xBF810000u;  // SOPP opcode 48 there, 1 before
+  const std::uint32_t s_endpgm =
+      gfx11_or_later ? 0xBFB00000u : 0xBF810000u;  // SOPP opcode 48 there, 1 before
   std::vector<std::uint64_t> entries = {entry};
   if (fields.kernarg_preload != 0) entries.push_back(entry + 256);
   for (const std::uint64_t at : entries) {

@@ -34,8 +34,9 @@ class Module {
   [[nodiscard]] Range variable(const std::string& name) const;
 
   // Pairs the module's own data, as captured, with where it is in this module: whole segments if this is the
-  // captured code object (`same`), else variable by variable. Words that pointed into the captured code object
-  // point into this one. Names of variables that have no counterpart, or one of another size, go to `unmatched`.
+  // captured code object (`same`), else variable by variable. Words that pointed into the captured code
+  // object point into this one. Names of variables that have no counterpart, or one of another size, go to
+  // `unmatched`.
   void bind_data(const snapshot::CaptureReader& capture, const ReplayMemory& memory, bool same);
   [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
   // Expected bytes after the application's run, for pieces()[i].
@@ -65,9 +66,9 @@ class Module {
   std::uint64_t unmatched_bytes_ = 0;
 };
 
-// The code object with its kernel emptied: the first instruction of `symbol` is replaced by s_endpgm, wherever the
-// hardware may enter it. Launching it costs what launching costs, and it writes nothing.
-// Throws ReplayError (usage) where the symbol cannot be found.
+// The code object with its kernel emptied: the first instruction of `symbol` is replaced by s_endpgm,
+// wherever the hardware may enter it. Launching it costs what launching costs, and it writes nothing. Throws
+// ReplayError (usage) where the symbol cannot be found.
 std::vector<unsigned char> emptied(std::vector<unsigned char> content, const std::string& symbol,
                                    const std::string& arch);
 

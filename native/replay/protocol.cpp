@@ -60,7 +60,8 @@ double Request::real(std::size_t i) const {
   const std::string& word = text(i);
   char* end = nullptr;
   const double value = std::strtod(word.c_str(), &end);
-  if (word.empty() || *end != '\0') throw ReplayError(ErrorClass::usage, command + ": '" + word + "' is no number");
+  if (word.empty() || *end != '\0')
+    throw ReplayError(ErrorClass::usage, command + ": '" + word + "' is no number");
   return value;
 }
 

@@ -1,12 +1,13 @@
 // How kerncap.core.replayer drives kerncap-replay: lines on stdin, answers on stdout.
 //
-// A request is one line: a command and its arguments, separated by single spaces. In an argument, '%', ' ', line
-// breaks and other control characters are written %XX; an empty one is "-".
-// An answer is any number of the first two lines, then one of the last two:
+// A request is one line: a command and its arguments, separated by single spaces. In an argument, '%', ' ',
+// line breaks and other control characters are written %XX; an empty one is "-". An answer is any number of
+// the first two lines, then one of the last two:
 //   note KEY TEXT                 something to tell the user (TEXT escaped as above)
 //   data NAME BYTES               followed by BYTES raw bytes
 //   ok KEY=VALUE ...
-//   error CLASS ADDRESS TEXT      CLASS: usage device collision damaged fault timeout internal; ADDRESS 0: none.
+//   error CLASS ADDRESS TEXT      CLASS: usage device collision damaged fault timeout internal; ADDRESS 0:
+//   none.
 //                                 After fault, timeout and internal the process ends.
 // The first answer comes unasked, when the memory is in place: ok, or error and the end of the process.
 // stdout carries nothing else: what a runtime prints goes to stderr.
@@ -21,7 +22,8 @@
 //   compare application|reference written|all VARIANT FILE|- LIMIT
 //        -> compared different seconds; data runs: compare.h's DiffRun each; their bytes in FILE
 //   written VARIANT | outside VARIANT | missing VARIANT
-//        -> bytes ranges; data ranges: at most 4096 pairs of uint64 (address, bytes): what its last tracked run stored
+//        -> bytes ranges; data ranges: at most 4096 pairs of uint64 (address, bytes): what its last tracked
+//        run stored
 //           to; what of that is not in the written set; what of the written set it did not store to
 //   allow VARIANT        adds what it stored to to the written set -> bytes
 //   set VARIANT          the written set -> bytes silent (same value before and after); data ranges

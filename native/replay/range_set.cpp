@@ -27,8 +27,8 @@ void RangeSet::unite(const RangeSet& other) {
   merged.reserve(ranges_.size() + other.ranges_.size());
   std::size_t i = 0, j = 0;
   while (i < ranges_.size() || j < other.ranges_.size()) {
-    const bool mine = j == other.ranges_.size() ||
-                      (i < ranges_.size() && ranges_[i].base <= other.ranges_[j].base);
+    const bool mine =
+        j == other.ranges_.size() || (i < ranges_.size() && ranges_[i].base <= other.ranges_[j].base);
     append_merged(merged, mine ? ranges_[i++] : other.ranges_[j++], 0);
   }
   ranges_ = std::move(merged);

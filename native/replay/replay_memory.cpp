@@ -133,7 +133,8 @@ void ReplayMemory::map_vmem(Span& span, abi::hsa_amd_memory_pool_t pool) {
       "allocating " + std::to_string(span.range.bytes) + " bytes of device memory");
   runtime_->check(amd.hsa_amd_vmem_map_fn(va, span.range.bytes, 0, span.handle, 0), "mapping " + what);
   const abi::hsa_amd_memory_access_desc_t access{abi::HSA_ACCESS_PERMISSION_RW, agent_.handle};
-  runtime_->check(amd.hsa_amd_vmem_set_access_fn(va, span.range.bytes, &access, 1), "giving access to " + what);
+  runtime_->check(amd.hsa_amd_vmem_set_access_fn(va, span.range.bytes, &access, 1),
+                  "giving access to " + what);
   span.held = Span::Held::vmem;
 }
 
@@ -144,16 +145,16 @@ void ReplayMemory::map_host(Span& span) {
   if (got != at) {
     const int error = errno;
     if (got != MAP_FAILED) ::munmap(got, span.range.bytes);
-    throw ReplayError(ErrorClass::collision, "cannot map " + hex(span.range.base) + "-" + hex(span.range.end()) +
-                                                 ": " + std::strerror(error));
+    throw ReplayError(ErrorClass::collision, "cannot map " + hex(span.range.base) + "-" +
+                                                 hex(span.range.end()) + ": " + std::strerror(error));
   }
   void* agent_pointer = nullptr;
   abi::hsa_agent_t agent = agent_.handle;
   runtime_->check(runtime_->amd.hsa_amd_memory_lock_fn(at, span.range.bytes, &agent, 1, &agent_pointer),
                   "locking host memory at " + hex(span.range.base));
   if (agent_pointer != at) {
-    throw ReplayError(ErrorClass::device, "host memory at " + hex(span.range.base) +
-                                              " is at another address for the device");
+    throw ReplayError(ErrorClass::device,
+                      "host memory at " + hex(span.range.base) + " is at another address for the device");
   }
   span.held = Span::Held::host;
 }
@@ -286,7 +287,8 @@ std::string ReplayMemory::describe(std::uint64_t address) const {
   if (best == nullptr) return hex(address) + ", with no captured region near it";
   const std::string name = "region " + std::to_string(best->id) + " (" + kind_name(best->kind) + ", " +
                            std::to_string(best->bytes) + " bytes at " + hex(best->address) + ")";
-  if (address < best->address) return hex(address) + ", " + std::to_string(best_distance) + " bytes before " + name;
+  if (address < best->address)
+    return hex(address) + ", " + std::to_string(best_distance) + " bytes before " + name;
   if (best_distance > 0) {
     return hex(address) + ", " + std::to_string(best_distance - 1) + " bytes past the end of " + name;
   }

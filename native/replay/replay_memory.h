@@ -65,7 +65,8 @@ class ReplayMemory {
   // Throws snapshot::DamagedCapture.
   void fill();
 
-  // Regions that live at their captured address: by address. Segments of the dispatched code object are not in it.
+  // Regions that live at their captured address: by address. Segments of the dispatched code object are not
+  // in it.
   [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
   // Bytes of mapped pages that belong to no region; they hold kCanary.
   [[nodiscard]] const std::vector<Range>& slack() const { return slack_; }
@@ -117,7 +118,7 @@ class ReplayMemory {
   Runtime* runtime_ = nullptr;
   Agent agent_;
   bool touchable_ = false;
-  Range code_;  // of the dispatched code object, where it was
+  Range code_;             // of the dispatched code object, where it was
   std::mutex scan_mutex_;  // guards the two that follow
   std::uint64_t code_pointer_count_ = 0;
   std::vector<CodePointer> code_pointers_;

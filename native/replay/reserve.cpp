@@ -39,8 +39,8 @@ Reservation::Reservation(std::vector<Placeholder> wanted) : wanted_(std::move(wa
     const int reason = got == MAP_FAILED ? errno : EEXIST;
     if (got != MAP_FAILED) munmap(got, placeholder.range.bytes);  // kernels before 4.17 ignore the flag
     if (!placeholder.required || !collision_.empty()) continue;
-    collision_ = placeholder.what + " lies at " + hex(placeholder.range.base) + "-" + hex(placeholder.range.end()) +
-                 " and that range cannot be had here: ";
+    collision_ = placeholder.what + " lies at " + hex(placeholder.range.base) + "-" +
+                 hex(placeholder.range.end()) + " and that range cannot be had here: ";
     collision_ += reason == EEXIST ? mapped_there(placeholder.range) + " is there" : std::strerror(reason);
   }
 }
@@ -71,7 +71,8 @@ std::string mapped_there(const Range& range) {
     if (begin >= range.end() || end <= range.base) continue;
     std::string name = name_at > 0 ? std::string(line + name_at) : std::string();
     while (!name.empty() && (name.back() == '\n' || name.back() == ' ')) name.pop_back();
-    found = (name.empty() ? std::string("memory of the process") : name) + " at " + hex(begin) + "-" + hex(end);
+    found =
+        (name.empty() ? std::string("memory of the process") : name) + " at " + hex(begin) + "-" + hex(end);
     break;
   }
   std::fclose(maps);
@@ -86,7 +87,8 @@ unsigned layout_attempt() {
 void start_again(char** argv) {
   // Without randomisation the new layout would be the old one, and the collision certain.
   const int now = personality(0xffffffff);
-  if (now != -1) personality(static_cast<unsigned long>(now) & ~static_cast<unsigned long>(ADDR_NO_RANDOMIZE));
+  if (now != -1)
+    personality(static_cast<unsigned long>(now) & ~static_cast<unsigned long>(ADDR_NO_RANDOMIZE));
   setenv(kAttemptVariable, std::to_string(layout_attempt() + 1).c_str(), 1);
   execv("/proc/self/exe", argv);
 }

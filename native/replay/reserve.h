@@ -12,9 +12,9 @@
 namespace kerncap::replay {
 
 struct Placeholder {
-  Range range;          // whole pages
+  Range range;           // whole pages
   bool required = true;  // code objects are wanted at their captured addresses, but can do without
-  std::string what;     // "region 3 (device, 4096 bytes)": for messages
+  std::string what;      // "region 3 (device, 4096 bytes)": for messages
   bool held = false;
 };
 

@@ -11,9 +11,9 @@
 namespace kerncap::replay {
 namespace {
 
+using abi::hsa_agent_t;
 using abi::HSA_STATUS_INFO_BREAK;
 using abi::HSA_STATUS_SUCCESS;
-using abi::hsa_agent_t;
 using abi::hsa_status_t;
 
 template <typename Callback>
@@ -140,12 +140,13 @@ const Agent& Runtime::pick(const std::string& name, int index) const {
   for (const Agent& agent : gpus_) there += (there.empty() ? "" : ", ") + agent.name;
   if (index >= 0) {
     if (static_cast<std::size_t>(index) >= gpus_.size()) {
-      throw ReplayError(ErrorClass::device, "there is no GPU " + std::to_string(index) + "; there are: " + there);
+      throw ReplayError(ErrorClass::device,
+                        "there is no GPU " + std::to_string(index) + "; there are: " + there);
     }
     const Agent& agent = gpus_[static_cast<std::size_t>(index)];
     if (agent.name == name) return agent;
-    throw ReplayError(ErrorClass::device, "GPU " + std::to_string(index) + " is " + agent.name +
-                                              ", the capture is of " + name);
+    throw ReplayError(ErrorClass::device,
+                      "GPU " + std::to_string(index) + " is " + agent.name + ", the capture is of " + name);
   }
   for (const Agent& agent : gpus_) {
     if (agent.name == name) return agent;

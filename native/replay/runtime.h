@@ -1,5 +1,5 @@
-// The HSA runtime, opened while the program runs: libhsa-runtime64.so.1 must not be mapped before the captured
-// address ranges are held (see reserve.h), so nothing of it is linked.
+// The HSA runtime, opened while the program runs: libhsa-runtime64.so.1 must not be mapped before the
+// captured address ranges are held (see reserve.h), so nothing of it is linked.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace kerncap::replay {
 
 struct Agent {
   abi::hsa_agent_t handle{};
-  std::string name;     // "gfx942"
-  std::string isa;      // "amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-"
+  std::string name;  // "gfx942"
+  std::string isa;   // "amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-"
   std::string product;
-  std::uint32_t lds_bytes = 0;         // a workgroup
-  std::uint32_t max_workgroup = 0;     // work-items
-  std::uint64_t cache_bytes = 0;       // the largest cache
+  std::uint32_t lds_bytes = 0;          // a workgroup
+  std::uint32_t max_workgroup = 0;      // work-items
+  std::uint64_t cache_bytes = 0;        // the largest cache
   abi::hsa_amd_memory_pool_t coarse{};  // device memory; handle 0: the agent has none
   abi::hsa_amd_memory_pool_t fine{};
 };
@@ -44,11 +44,11 @@ class Runtime {
   abi::CoreApiTable core{};  // the exports, found by name; null where this runtime does not have one
   abi::AmdExtTable amd{};
   abi::hsa_ven_amd_loader_1_03_pfn_t loader{};
-  SimApi sim;                 // all null on real hardware
+  SimApi sim;  // all null on real hardware
   abi::hsa_agent_t cpu{};
   abi::hsa_amd_memory_pool_t host_pool{};
-  double ns_per_tick = 1.0;   // of dispatch timestamps
-  std::string path;           // of the library that was opened
+  double ns_per_tick = 1.0;  // of dispatch timestamps
+  std::string path;          // of the library that was opened
 
   // Memory of this runtime's devices may be read and written through its addresses (the simulator).
   [[nodiscard]] bool host_can_touch_device() const { return sim.present(); }

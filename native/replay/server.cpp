@@ -22,7 +22,9 @@ std::vector<unsigned char> from_hex(const std::string& text) {
   return out;
 }
 
-unsigned variant_of(const Request& request, std::size_t i) { return static_cast<unsigned>(request.number(i)); }
+unsigned variant_of(const Request& request, std::size_t i) {
+  return static_cast<unsigned>(request.number(i));
+}
 
 void send_ranges(Channel& channel, const RangeSet& set) {
   const auto& ranges = set.ranges();
@@ -45,8 +47,9 @@ void load(Channel& channel, Session& session, const Request& r) {
   const Module& module = session.module(variant);
   for (const std::string& name : module.unmatched()) channel.note("unmatched", name);
   std::ostringstream out;
-  out << "variant=" << variant << " base=" << hex(module.base()) << " kernarg_bytes=" << module.kernarg_bytes()
-      << " static_group=" << module.static_group_bytes() << " static_private=" << module.static_private_bytes()
+  out << "variant=" << variant << " base=" << hex(module.base())
+      << " kernarg_bytes=" << module.kernarg_bytes() << " static_group=" << module.static_group_bytes()
+      << " static_private=" << module.static_private_bytes()
       << " unmatched_bytes=" << module.unmatched_bytes();
   channel.ok(out.str());
 }
@@ -73,8 +76,8 @@ void compare(Channel& channel, Session& session, const Request& r) {
       session.compare(against, written_only, r.text(3), r.number(4), variant_of(r, 2));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   channel.data("runs", result.runs.data(), result.runs.size() * sizeof(DiffRun));
-  channel.ok("compared=" + std::to_string(result.compared) + " different=" + std::to_string(result.different) +
-             " seconds=" + std::to_string(seconds.count()));
+  channel.ok("compared=" + std::to_string(result.compared) + " different=" +
+             std::to_string(result.different) + " seconds=" + std::to_string(seconds.count()));
 }
 
 void written(Channel& channel, Session& session, const Request& r) {
@@ -108,9 +111,11 @@ void answer(Channel& channel, Session& session, const Request& r) {
     return channel.ok(size_of(set) + " silent=" + std::to_string(session.silent_bytes(variant_of(r, 0))));
   }
   if (r.command == "poison") {
-    return channel.ok("bytes=" + std::to_string(session.poison(where(session, r), std::max<std::uint64_t>(1, r.number(1)))));
+    return channel.ok("bytes=" + std::to_string(session.poison(where(session, r),
+                                                               std::max<std::uint64_t>(1, r.number(1)))));
   }
-  if (r.command == "keep") return channel.ok("bytes=" + std::to_string(session.keep(where(session, r), variant_of(r, 1))));
+  if (r.command == "keep")
+    return channel.ok("bytes=" + std::to_string(session.keep(where(session, r), variant_of(r, 1))));
   if (r.command == "idempotent") {
     return channel.ok(session.idempotent(variant_of(r, 0), r.real(1)) ? "same=1" : "same=0");
   }

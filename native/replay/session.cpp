@@ -61,7 +61,8 @@ std::unique_ptr<Module> Session::load_module(std::string name, std::vector<unsig
     const Range range = whole_pages({captured.load_base, captured.load_bytes});
     if (reservation_.release(range)) wanted = captured.load_base;
   }
-  auto module = std::make_unique<Module>(runtime_, agent_, std::move(name), std::move(content), symbol, wanted);
+  auto module =
+      std::make_unique<Module>(runtime_, agent_, std::move(name), std::move(content), symbol, wanted);
   code_placed_ = code_placed_ || module->base() == captured.load_base;
   module->bind_data(capture_, memory_, same);
   return module;
@@ -84,9 +85,9 @@ unsigned Session::add(std::unique_ptr<Module> module, std::uint32_t private_byte
                       const std::vector<unsigned char>& kernargs) {
   const std::uint64_t given = kernargs.empty() ? capture_.kernarg_bytes.size() : kernargs.size();
   if (module->kernarg_bytes() > given) {
-    throw ReplayError(ErrorClass::usage, module->name() + " takes " + std::to_string(module->kernarg_bytes()) +
-                                             " bytes of arguments; the captured dispatch passed " +
-                                             std::to_string(given));
+    throw ReplayError(ErrorClass::usage,
+                      module->name() + " takes " + std::to_string(module->kernarg_bytes()) +
+                          " bytes of arguments; the captured dispatch passed " + std::to_string(given));
   }
   if (agent_.lds_bytes != 0 && group_bytes > agent_.lds_bytes) {
     throw ReplayError(ErrorClass::usage, module->name() + " needs " + std::to_string(group_bytes) +
@@ -111,7 +112,8 @@ void Session::place_kernargs(Variant& variant, const std::vector<unsigned char>&
   for (const Piece& piece : memory_.pieces()) {
     const bool holds = piece.captured <= address && address + bytes <= piece.end();
     if (!holds || !kernargs.empty()) continue;
-    if (std::memcmp(piece.before + (address - piece.captured), capture_.kernarg_bytes.data(), bytes) != 0) break;
+    if (std::memcmp(piece.before + (address - piece.captured), capture_.kernarg_bytes.data(), bytes) != 0)
+      break;
     variant.launch.packet.kernarg_address = reinterpret_cast<void*>(address);
     return;
   }
@@ -134,9 +136,10 @@ DispatchTime Session::dispatch(Variant& variant, bool track, double limit_second
     time = launcher_->run(variant.launch);
   } catch (const ReplayError& error) {
     if (error.kind() != ErrorClass::fault || error.address() == 0) throw;
-    throw ReplayError(error.kind(), std::string(error.what()) + "\nThe address is " +
-                                        memory_.describe(error.address()) + ".",
-                      error.address());
+    throw ReplayError(
+        error.kind(),
+        std::string(error.what()) + "\nThe address is " + memory_.describe(error.address()) + ".",
+        error.address());
   }
   if (tracked) {
     variant.written = to_captured(*variant.module, launcher_->take_written());
@@ -220,7 +223,8 @@ void Session::restore_ranges(const RangeSet& ranges) {
     auto piece = std::upper_bound(pieces.begin(), pieces.end(), range.base,
                                   [](std::uint64_t at, const Piece& p) { return at < p.end(); });
     for (; piece != pieces.end() && piece->captured < range.end(); ++piece) {
-      const std::uint64_t lo = std::max(range.base, piece->captured), hi = std::min(range.end(), piece->end());
+      const std::uint64_t lo = std::max(range.base, piece->captured),
+                          hi = std::min(range.end(), piece->end());
       const std::uint64_t offset = lo - piece->captured;
       if (lo < hi) memory_.write(piece->live + offset, piece->before + offset, hi - lo);
     }

@@ -44,7 +44,8 @@ class Session {
   unsigned load_empty();
 
   std::vector<DispatchTime> run(const RunRequest& request);
-  // `full`: compares everything with the capture and puts back what differs, whatever is known of what was written.
+  // `full`: compares everything with the capture and puts back what differs, whatever is known of what was
+  // written.
   void restore(bool full);
   CompareResult compare(Against against, bool written_only, const std::string& data_path, std::uint64_t limit,
                         unsigned variant);
@@ -59,8 +60,8 @@ class Session {
   RangeSet changed_blocks();
   // How many bytes of the written set have the same value before and after the application's run.
   [[nodiscard]] std::uint64_t silent_bytes(unsigned variant) const;
-  // Alters silent bytes of `where`, in every variant's variables too, in units of `granule` bytes that are silent as a
-  // whole; how many were altered.
+  // Alters silent bytes of `where`, in every variant's variables too, in units of `granule` bytes that are
+  // silent as a whole; how many were altered.
   std::uint64_t poison(const RangeSet& where, std::uint64_t granule);
   // Keeps the present content of `where`, and of the variables of `variant`, as the reference.
   std::uint64_t keep(const RangeSet& where, unsigned variant);
@@ -85,9 +86,9 @@ class Session {
   struct Variant {
     std::unique_ptr<Module> module;
     Launch launch;
-    RangeSet written;      // last tracked run
-    RangeSet learned;      // what its runs write, for restoring between untracked runs
-    bool knows = false;    // learned is set
+    RangeSet written;          // last tracked run
+    RangeSet learned;          // what its runs write, for restoring between untracked runs
+    bool knows = false;        // learned is set
     void* kernargs = nullptr;  // own copy; null: at the captured address
   };
   Variant& at(unsigned variant);

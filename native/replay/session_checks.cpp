@@ -55,7 +55,8 @@ std::uint64_t Session::poison(const RangeSet& where, std::uint64_t granule) {
   }
   for (const Variant& variant : variants_) {
     for (std::size_t i = 0; i < variant.module->pieces().size(); ++i) {
-      altered += poison_item({variant.module->pieces()[i], variant.module->after(i), nullptr}, where, granule);
+      altered +=
+          poison_item({variant.module->pieces()[i], variant.module->after(i), nullptr}, where, granule);
     }
   }
   dirty_.unite(where);
@@ -126,7 +127,8 @@ double Session::memcmp_pass(std::uint64_t* bytes) const {
   volatile int sink = 0;
   for (const Piece& piece : memory_.pieces()) {
     const unsigned char* const live = memory_.direct(piece.live);
-    if (live == nullptr) throw ReplayError(ErrorClass::device, "the host cannot read this device's memory directly");
+    if (live == nullptr)
+      throw ReplayError(ErrorClass::device, "the host cannot read this device's memory directly");
     sink = sink + std::memcmp(live, piece.before, piece.bytes);
     *bytes += piece.bytes;
   }

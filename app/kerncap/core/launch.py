@@ -104,7 +104,7 @@ def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
 
 
 def _find_variant(capture: Capture, hsaco: str | os.PathLike[str]) -> Path:
-    """A relative name counts from the current directory; else from the reproducer, where `make recompile` writes."""
+    """A relative name counts from the current directory, else from the reproducer (`make recompile`)."""
     path = Path(hsaco)
     in_reproducer = capture.path.absolute().parent / path
     if not path.is_absolute() and not path.is_file() and in_reproducer.is_file():
@@ -205,9 +205,9 @@ def _hidden(capture: Capture, argument: Argument, base: Kernel, path: Path) -> b
     }
     for i, axis in enumerate("xyz"):
         size, group = dispatch.grid[i], max(dispatch.workgroup[i], 1)
-        values[f"hidden_block_count_{axis}"] = lambda size=size, group=group: size // group  # type: ignore[misc]
+        values[f"hidden_block_count_{axis}"] = lambda s=size, g=group: s // g  # type: ignore[misc]
         values[f"hidden_group_size_{axis}"] = lambda group=group: group  # type: ignore[misc]
-        values[f"hidden_remainder_{axis}"] = lambda size=size, group=group: size % group  # type: ignore[misc]
+        values[f"hidden_remainder_{axis}"] = lambda s=size, g=group: s % g  # type: ignore[misc]
         values[f"hidden_global_offset_{axis}"] = lambda: 0
     make = values.get(kind)
     if make is None:

@@ -1,7 +1,8 @@
 """Timing a captured kernel, or a variant of it, alone.
 
 The memory is resident and the module loaded before anything is timed; the times are the dispatch's own
-timestamps. Before every sample the written ranges are put back, and a barrier orders the copy before the dispatch.
+timestamps. Before every sample the written ranges are put back, and a barrier orders the copy before
+the dispatch.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Whether a kernel writes what the application's own run wrote.
 
-The captured kernel's own replay is checked first: where it does not give the application's result, nothing can be
-said of a variant. A variant passes if every byte that the kernel writes is as it should be and nothing else has
-changed. Bytes that had their right value already prove nothing by having it: those that a variant does not store to
-are altered beforehand and run again, with the captured kernel under the same alteration as the reference.
+The captured kernel's own replay is checked first: where it does not give the application's result, nothing
+can be said of a variant. A variant passes if every byte that the kernel writes is as it should be and nothing
+else has changed. Bytes that had their right value already are a matter of their own (core/silent.py).
 """
 
 from __future__ import annotations
@@ -11,108 +10,34 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
 from kerncap.core import compare, records
 from kerncap.core.compare import Analysis, RegionStats, Tolerance, Variation
 from kerncap.core.devices import Device
 from kerncap.core.dtypes import TypeMap, type_map
 from kerncap.core.errors import UsageError
-from kerncap.core.launch import captured_launch, emptied_launch, variant_launch
-from kerncap.core.records import Capture, RegionKind
-from kerncap.core.replayer import (
-    Differences,
-    KernelFault,
-    KernelTimeout,
-    RangeList,
-    Replayer,
-    Variant,
+from kerncap.core.launch import captured_launch, variant_launch
+from kerncap.core.records import Capture
+from kerncap.core.replayer import Differences, KernelFault, KernelTimeout, RangeList, Replayer, Variant
+from kerncap.core.silent import SilentBytes
+from kerncap.core.verdict import (
+    APPLICATION,
+    FAIL,
+    IDENTICAL,
+    INCONCLUSIVE,
+    MODES,
+    NONDETERMINISTIC_OK,
+    RAN,
+    WITHIN_TOLERANCE,
+    Baseline,
+    ValidateResult,
+    figures,
 )
 
-SCHEMA = "kerncap-validate/1"
-IDENTICAL = "IDENTICAL"
-WITHIN_TOLERANCE = "WITHIN_TOLERANCE"
-NONDETERMINISTIC_OK = "NONDETERMINISTIC_OK"
-FAIL = "FAIL"
-INCONCLUSIVE = "INCONCLUSIVE"
-RAN = "RAN"  # smoke: it ran to its end, and nothing was compared
-PASSED = frozenset({IDENTICAL, WITHIN_TOLERANCE, NONDETERMINISTIC_OK})
-EXIT_CODES = {RAN: 0, FAIL: 1, INCONCLUSIVE: 3, **dict.fromkeys(PASSED, 0)}
-MODES = ("default", "smoke", "strict")
+__all__ = ["ValidateResult", "Validator", "validate"]
+
 _MOST_REGIONS = 200
-_APPLICATION = "the application's own run"
-
-
-@dataclass
-class ValidateResult:
-    """A verdict, and what it rests on. Sizes are bytes."""
-
-    verdict: str
-    reason: str = ""
-    mode: str = "default"
-    against: str = _APPLICATION
-    variant: str | None = None
-    compared_bytes: int = 0
-    written_bytes: int = 0
-    masked_bytes: int = 0
-    skipped_bytes: int = 0
-    changed_bytes: int = 0
-    seconds: float = 0.0
-    baseline: str | None = None  # verdict of the captured kernel's own replay
-    regions: list[dict[str, Any]] = field(default_factory=list)
-    variation: dict[str, int] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-    fault_address: int | None = None
-
-    @property
-    def passed(self) -> bool:
-        return self.verdict in PASSED
-
-    @property
-    def exit_code(self) -> int:
-        return EXIT_CODES[self.verdict]
-
-    def to_json(self) -> dict[str, Any]:
-        """The document of `kerncap validate --json`."""
-        return {
-            "schema": SCHEMA,
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "mode": self.mode,
-            "against": self.against,
-            "variant": self.variant,
-            "baseline": self.baseline,
-            "compared_bytes": self.compared_bytes,
-            "written_bytes": self.written_bytes,
-            "changed_bytes": self.changed_bytes,
-            "masked_bytes": self.masked_bytes,
-            "skipped_bytes": self.skipped_bytes,
-            "seconds": self.seconds,
-            "regions": self.regions,
-            "variation": self.variation,
-            "fault_address": None if self.fault_address is None else f"0x{self.fault_address:x}",
-            "warnings": self.warnings,
-        }
-
-
-@dataclass
-class Baseline:
-    """The captured kernel's own replays."""
-
-    variant: Variant
-    written: RangeList
-    silent_bytes: int
-    varying: list[Variation]
-    analysis: Analysis  # of what is wrong in every replay
-    verdict: str
-    reason: str
-    compared: int
-    unplaced: bool  # words point into its code, and it is not where they point
-
-    @property
-    def deterministic(self) -> bool:
-        return not self.varying
+_MORE_RUNS = 3
 
 
 class Validator:
@@ -137,6 +62,7 @@ class Validator:
         self.baseline_runs = baseline_runs
         self._baseline: dict[str, Baseline] = {}
         self._changed = capture.changed_bytes()
+        self._silent = SilentBytes(self.replayer, capture, self.types, baseline_runs)
 
     def close(self) -> None:
         if self._own:
@@ -165,19 +91,16 @@ class Validator:
             return known
         replayer = self.replayer
         variant = replayer.load(captured_launch(self.capture))
-        if replayer.tracks_writes:  # the written set first: it is the scope of the comparisons
-            for seed in range(self.baseline_runs):
-                self._schedule(seed)
-                replayer.run(variant, track=True)
+        runs: list[Differences] = []
+        wanted = self.baseline_runs
+        while len(runs) < wanted:
+            self._schedule(len(runs))
+            replayer.run(variant, track=True)
+            if replayer.tracks_writes:  # what it stores to is what the comparison is over
                 replayer.allow(variant)
-        runs = []
-        for seed in range(self.baseline_runs):
-            self._schedule(seed)
-            runs.append(self._run(variant, mode))
-        if any(run.different for run in runs):  # a few more, for the range in which it varies
-            for seed in range(self.baseline_runs, self.baseline_runs + 3):
-                self._schedule(seed)
-                runs.append(self._run(variant, mode))
+            runs.append(replayer.compare(variant, scope=self._scope(mode)))
+            if runs[-1].different:  # a few more, for the range in which it varies
+                wanted = self.baseline_runs + _MORE_RUNS
         self._schedule(0)
         varying, constant = compare.variations(runs, self.types)
         analysis = compare.analyse(runs[0], self.types, compare.EXACT, varying)
@@ -189,7 +112,7 @@ class Validator:
             variant, written, silent, varying, analysis, verdict, reason, runs[0].compared, unplaced
         )
         if found.verdict == IDENTICAL and not replayer.tracks_writes and not self._changed:
-            proven = self._rewritten(found)
+            proven = self._silent.rewritten(found)
             if not proven:
                 found.verdict = INCONCLUSIVE
                 found.reason = "the kernel changed nothing, and nothing shows that it wrote anything"
@@ -212,8 +135,8 @@ class Validator:
         if analysis.mismatches:
             # Signs of zeros and bits of NaNs are in `constant` too; the analysis knows what counts.
             return FAIL, (
-                f"the captured kernel's own replay differs from {_APPLICATION} in {analysis.mismatch_bytes} bytes, "
-                "the same in every replay: it reads something that is not in the capture, or was never written"
+                f"the captured kernel's own replay differs from {APPLICATION} in {analysis.mismatch_bytes} "
+                "bytes, the same in every replay: it reads what is not in the capture, or was never written"
             )
         if runs[0].compared == 0:
             return INCONCLUSIVE, "the kernel changed nothing: there is nothing to compare"
@@ -224,7 +147,8 @@ class Validator:
             if masked >= runs[0].compared:
                 return INCONCLUSIVE, "every byte that the kernel writes varies from run to run"
             return NONDETERMINISTIC_OK, (
-                f"{masked} of {runs[0].compared} bytes vary between replays of the captured kernel from the same state"
+                f"{masked} of {runs[0].compared} bytes vary between replays of the captured kernel from the "
+                "same state"
             )
         if same_but_wrong:
             return WITHIN_TOLERANCE, "only signs of zeros or bits of NaNs differ"
@@ -234,8 +158,8 @@ class Validator:
         count = self.replayer.greeting.integer("code_pointers")
         places = [text.replace(" ", " -> ") for text in self.replayer.greeting.noted("code_pointer")[:3]]
         return (
-            f"{count} words of the captured memory point into the captured code object ({', '.join(places)}): "
-            f"addresses of functions or module variables, and {what} lies elsewhere"
+            f"{count} words of the captured memory point into the captured code object "
+            f"({', '.join(places)}): addresses of functions or module variables, and {what} lies elsewhere"
         )
 
     # ---- verdicts ---------------------------------------------------------------------------
@@ -285,7 +209,7 @@ class Validator:
         unsaved = greeting.noted("unsaved")
         if unsaved:
             result.warnings.append(
-                f"{len(unsaved)} reachable regions are not in the capture (a kernel that touches them faults): "
+                f"{len(unsaved)} reachable regions are not in the capture (a kernel that uses one faults): "
                 + "; ".join(unsaved[:3])
             )
 
@@ -326,7 +250,8 @@ class Validator:
             outside = replayer.ranges("outside", variant)
             if outside.bytes:
                 result.verdict = FAIL
-                result.reason = f"it stores to {outside.bytes} bytes that the captured kernel does not: {self._where(outside)}"
+                result.reason = f"it stores to {outside.bytes} bytes that the captured kernel does not: "
+                result.reason += self._where(outside)
                 return None
         if base.verdict in (FAIL, INCONCLUSIVE):
             result.verdict = INCONCLUSIVE
@@ -335,174 +260,83 @@ class Validator:
         if analysis.mismatches:
             result.verdict, result.reason = FAIL, self._mismatch_reason(analysis)
             return None
-        self._silent(result, base, variant, tolerance)
-        if result.verdict in (FAIL, INCONCLUSIVE):
+        if self._silent_fails(result, base, variant, tolerance):
+            return None
+        if self._varies(result, base, variant, mode, tolerance):
             return None
         if variant.unmatched_bytes:
             result.skipped_bytes += variant.unmatched_bytes
+            names = ", ".join(variant.unmatched[:5]) or "variables without a symbol"
             result.verdict = INCONCLUSIVE
-            names = ", ".join(variant.unmatched[:5])
             result.reason = (
-                f"{variant.unmatched_bytes} bytes of module variables that the application's run changed have no place "
-                f"in the variant ({names or 'variables without a symbol'})"
+                f"{variant.unmatched_bytes} bytes of module variables that the application's run changed "
+                f"have no place in the variant ({names})"
             )
         elif replayer.greeting.integer("code_pointers"):
             result.verdict, result.reason = INCONCLUSIVE, self._pointers_reason("the variant")
         elif result.compared_bytes == 0:
             result.verdict, result.reason = INCONCLUSIVE, base.reason or "nothing was compared"
         elif base.varying:
-            if result.masked_bytes >= result.compared_bytes:
-                result.verdict, result.reason = INCONCLUSIVE, base.reason
-            else:
-                result.verdict, result.reason = NONDETERMINISTIC_OK, base.reason
+            all_masked = result.masked_bytes >= result.compared_bytes
+            result.verdict = INCONCLUSIVE if all_masked else NONDETERMINISTIC_OK
+            result.reason = base.reason
         elif analysis.tolerated:
             result.verdict = WITHIN_TOLERANCE
-            result.reason = f"{analysis.tolerated} elements differ within the tolerance"
-            if not tolerance.given:
-                result.reason = (
-                    f"{analysis.tolerated} elements differ only in the sign of zero or the bits of a NaN"
-                )
+            how = (
+                "within the tolerance" if tolerance.given else "only in the sign of zero or the bits of a NaN"
+            )
+            result.reason = f"{analysis.tolerated} elements differ {how}"
         return None
 
-    # ---- bytes that were right before -------------------------------------------------------
-
-    def _silent(self, result: ValidateResult, base: Baseline, variant: Variant, tolerance: Tolerance) -> None:
-        """Bytes of the written set that already had their value: does the variant produce them?"""
-        replayer = self.replayer
-        if replayer.tracks_writes:
-            stored = replayer.ranges("written", variant)
-            missing = replayer.ranges("missing", variant)
-            if base.written.bytes and not stored.bytes:
-                result.verdict, result.reason = (
-                    FAIL,
-                    (f"it stores nothing; the captured kernel stores to {base.written.bytes} bytes"),
-                )
-                return
-            if not missing.bytes:
-                return
-            places = ["written"]
-        elif base.silent_bytes or not self._changed:
-            missing = RangeList(base.silent_bytes, 0, base.written.ranges)
-            places = ["written"] if self._changed else self._candidates()
-        else:
-            return
-        proven = 0
-        for place in places:
-            outcome = self._differential(place, base, variant, tolerance)
-            if outcome is None:
-                continue
-            proven += 1
-            analysis, altered = outcome
-            if analysis.mismatches:
-                result.verdict = FAIL
-                result.reason = (
-                    f"{analysis.mismatch_bytes} bytes that the captured kernel writes keep what was there before; they "
-                    f"had the right value already. {self._mismatch_reason(analysis)}"
-                )
-                self._show_regions(result, analysis, base)
-                return
-            if not self._changed and altered:
-                result.compared_bytes = max(result.compared_bytes, analysis.compared)
-        if not proven:
-            result.skipped_bytes += missing.bytes
-            result.verdict, result.reason = (
-                INCONCLUSIVE,
-                (
-                    f"the variant does not store to {missing.bytes} bytes that the captured kernel writes; they had their "
-                    "value before, and the captured kernel does not run with another value there, so nothing shows "
-                    "whether the variant would write them"
-                ),
+    def _silent_fails(
+        self, result: ValidateResult, base: Baseline, variant: Variant, tolerance: Tolerance
+    ) -> bool:
+        """Whether the bytes that had their value before settle the verdict; then it is in `result`."""
+        outcome = self._silent.check(base, variant, tolerance)
+        if outcome.stores_nothing:
+            result.verdict = FAIL
+            result.reason = f"it stores nothing; the captured kernel stores to {base.written.bytes} bytes"
+        elif outcome.analysis is not None and outcome.analysis.mismatches:
+            result.verdict = FAIL
+            result.reason = (
+                f"{outcome.analysis.mismatch_bytes} bytes that the captured kernel writes keep what was "
+                f"there before; they had the right value already. {self._mismatch_reason(outcome.analysis)}"
             )
+            self._show_regions(result, outcome.analysis, base)
+        elif not outcome.proven:
+            result.skipped_bytes += outcome.missing_bytes
+            result.verdict = INCONCLUSIVE
+            result.reason = (
+                f"the variant does not store to {outcome.missing_bytes} bytes that the captured kernel "
+                "writes. They had their value before, and the captured kernel does not run with another value "
+                "there: nothing shows whether the variant would write them"
+            )
+        return result.verdict in (FAIL, INCONCLUSIVE)
 
-    def _rewritten(self, base: Baseline) -> int:
-        """Bytes that the captured kernel gives their value, though they had it: found by altering them."""
-        proven = 0
-        for place in self._candidates():
-            try:
-                self.replayer.restore()
-                altered = self.replayer.poison(place, 1)
-                self.replayer.run(base.variant, restore=False)
-                left = self.replayer.compare(base.variant, scope="all")
-            except (KernelFault, KernelTimeout):
-                continue
-            if bool((left.runs["region"] == int(place)).all()):
-                proven += altered - left.different
-        self.replayer.restore()
-        return proven
-
-    def _candidates(self) -> list[str]:
-        """Regions that an argument points to: what the kernel may write where nothing has changed."""
-        found = []
-        data = self.capture.kernarg.data
-        for offset in range(0, len(data) - 7, 8):
-            region = self.capture.region_at(int.from_bytes(data[offset : offset + 8], "little"))
-            if region is not None and region.saved and region.kind != RegionKind.CODE_SEGMENT:
-                found.append(str(region.id))
-        return list(dict.fromkeys(found))
-
-    def _differential(
-        self, place: str, base: Baseline, variant: Variant, tolerance: Tolerance
-    ) -> tuple[Analysis, int] | None:
-        """Both kernels from a state in which the silent bytes are altered; None: that shows nothing."""
-        replayer = self.replayer
-        granule = 4
+    def _varies(
+        self,
+        result: ValidateResult,
+        base: Baseline,
+        variant: Variant,
+        mode: str,
+        tolerance: Tolerance,
+    ) -> bool:
+        """A second run, its workgroups in another order: a race that only the variant has is a FAIL."""
+        self._schedule(1)
         try:
-            replayer.restore()
-            altered = replayer.poison(place, granule)
-            if altered == 0:
-                replayer.restore()
-                altered = replayer.poison(place, 1)
-                granule = 1
-            if altered == 0:
-                return None
-            replayer.run(base.variant, track=True, restore=False)
-            if not self._changed and not replayer.tracks_writes and not self._only_in(place, base):
-                return None  # an input: the captured kernel need not make sense of other values
-            replayer.keep("written" if replayer.tracks_writes else "changed", base.variant)
-            runs = []
-            for _ in range(2 if base.deterministic else self.baseline_runs):
-                replayer.restore()
-                replayer.poison(place, granule)
-                replayer.run(base.variant, track=True, restore=False)
-                runs.append(
-                    replayer.compare(base.variant, against="reference", scope=self._reference_scope())
-                )
-            varying, _ = compare.variations(runs, self.types)
-            if not self._tells(place, granule, base):
-                return None
-        except (KernelFault, KernelTimeout):
-            return None  # the altered bytes are an address or a bound to it
-        replayer.restore()
-        replayer.poison(place, granule)
-        try:
-            replayer.run(variant, track=True, restore=False)
-        except (KernelFault, KernelTimeout):
-            return None
-        differences = replayer.compare(variant, against="reference", scope=self._reference_scope())
-        analysis = compare.analyse(differences, self.types, tolerance, [*varying, *base.varying])
-        replayer.restore()
-        return analysis, altered
-
-    def _reference_scope(self) -> str:
-        return "written" if self.replayer.tracks_writes else "all"
-
-    def _only_in(self, place: str, base: Baseline) -> bool:
-        """Whether memory is as the application left it, but for bytes of one region."""
-        differences = self.replayer.compare(base.variant, scope="all")
-        return bool((differences.runs["region"] == int(place)).all())
-
-    def _tells(self, place: str, granule: int, base: Baseline) -> bool:
-        """Whether a kernel that does nothing would be found out: else the altered run proves nothing."""
-        replayer = self.replayer
-        try:
-            empty = replayer.load(emptied_launch(self.capture))
-        except UsageError:
+            differences = self._run(variant, mode)
+        except (KernelFault, KernelTimeout) as error:
+            result.verdict, result.reason = FAIL, f"in a second run: {error}"
+            return True
+        self._schedule(0)
+        analysis = compare.analyse(differences, self.types, tolerance, base.varying)
+        if not analysis.mismatches:
             return False
-        replayer.restore()
-        replayer.poison(place, granule)
-        replayer.run(empty, track=True, restore=False)
-        differences = replayer.compare(empty, against="reference", scope=self._reference_scope())
-        return differences.different > 0
+        result.verdict = FAIL
+        result.reason = "it passed once and failed in a second run from the same state. "
+        result.reason += self._mismatch_reason(analysis)
+        self._show_regions(result, analysis, base)
+        return True
 
     # ---- words ------------------------------------------------------------------------------
 
@@ -515,7 +349,8 @@ class Validator:
         near = self.capture.nearest_region(address)
         if near is not None:
             region, distance = near
-            name = f"region {region.id} ({region.kind.name.lower()}, {region.bytes} bytes at 0x{region.address:x})"
+            kind = region.kind.name.lower()
+            name = f"region {region.id} ({kind}, {region.bytes} bytes at 0x{region.address:x})"
             if distance == 0:
                 text += f", byte {address - region.address} of {name}"
             elif address < region.address:
@@ -533,8 +368,8 @@ class Validator:
         extra = ", among them NaNs that the reference does not have" if stats.new_nans else ""
         where = self._region_name(stats.region, int(first["address"], 16))
         return (
-            f"{analysis.mismatches} elements differ{extra}; the first: element {first['index']} of {where} is "
-            f"{first['actual']}, should be {first['expected']}"
+            f"{analysis.mismatches} elements differ{extra}; the first: element {first['index']} of {where} "
+            f"is {first['actual']}, should be {first['expected']}"
         )
 
     def _region_name(self, ident: int, address: int) -> str:
@@ -564,13 +399,13 @@ class Validator:
                     "address": f"0x{region.address:x}",
                     "bytes": region.bytes,
                     "dtype": stats.dtype or layout.name,
-                    **_figures(stats),
+                    **figures(stats),
                 }
             )
         outside = analysis.regions.get(0)
         if outside is not None:
             address = (outside.first or {"address": "0x0"})["address"]
-            shown.append({"id": 0, "address": address, "bytes": 0, "dtype": "bytes", **_figures(outside)})
+            shown.append({"id": 0, "address": address, "bytes": 0, "dtype": "bytes", **figures(outside)})
         shown.sort(key=lambda r: -r["mismatches"])
         result.regions = shown[:_MOST_REGIONS]
 
@@ -583,23 +418,6 @@ class Validator:
             if region is not None and region.id == ident:
                 return int(item["address"])
         return fallback
-
-
-def _figures(stats: RegionStats) -> dict[str, Any]:
-    return {
-        "mismatches": stats.mismatches,
-        "mismatch_bytes": stats.mismatch_bytes,
-        "tolerated": stats.tolerated,
-        "masked_bytes": stats.masked_bytes,
-        "max_abs": stats.max_abs,
-        "max_rel": stats.max_rel,
-        "max_ulp": stats.max_ulp,
-        "ulp_histogram": stats.ulp_histogram,
-        "new_nans": stats.new_nans,
-        "signed_zeros": stats.signed_zeros,
-        "first": stats.first,
-        "worst": stats.worst,
-    }
 
 
 def validate(
@@ -616,14 +434,16 @@ def validate(
     baseline_runs: int = 3,
     limit_s: float = 60.0,
 ) -> ValidateResult:
-    """Compares what the kernel of `hsaco` (or, without, the captured one) writes with the application's result.
+    """Compares what the kernel of `hsaco` (default: the captured one) writes with the application's result.
 
-    `mode`: "default" compares all that the kernel writes and finds stores elsewhere, "strict" every other captured
-    byte too, "smoke" only runs it. Tolerances apply to memory that is known to hold floats: `dtypes` adds to what
-    debug information and the kernel's signature say (region id or "0x..." address, to "f32", "bf16", ...).
+    `mode`: "default" compares all that the kernel writes and finds stores elsewhere, "strict" every other
+    captured byte too, "smoke" only runs it. Tolerances apply to memory that is known to hold floats:
+    `dtypes` adds to what debug information and the kernel's signature say (region id or "0x..."
+    address, to "f32", "bf16", ...).
 
-    Raises UsageError (the variant does not fit), DeviceError, DamagedCaptureError, InconclusiveError (the kernel
-    needs its program while it runs). A variant that faults or never ends is a FAIL, not an error.
+    Raises UsageError (the variant does not fit), DeviceError, DamagedCaptureError, InconclusiveError (the
+    kernel needs its program while it runs). A variant that faults or never ends is a FAIL, not an
+    error.
     """
     if atol < 0 or rtol < 0 or ulp < 0:
         raise UsageError("tolerances are not negative")
