@@ -308,7 +308,7 @@ class Validator:
             result.verdict = INCONCLUSIVE
             result.reason = (
                 f"the variant does not store to {outcome.missing_bytes} bytes that the captured kernel "
-                "writes. They had their value before, and the captured kernel does not run with another value "
+                "writes. They had their value before, and the captured kernel does not run with other bytes "
                 "there: nothing shows whether the variant would write them"
             )
         return result.verdict in (FAIL, INCONCLUSIVE)
