@@ -44,7 +44,8 @@ static inline u32 f32_to_f16(float x) {
     const bool away = round == 0 || (round == 1 && sign != 0) || (round == 2 && sign == 0);
     return sign | (away ? 0x7C00 : 0x7BFF);
   }
-  const float magic = as_f32((exponent + 13) << 23 | 0x400000);
+  // It has the sign of x, so that directed rounding goes the same way.
+  const float magic = as_f32(sign << 16 | (exponent + 13) << 23 | 0x400000);
   volatile float moved = x + magic;
   const float rounded = moved - magic;
   const u32 r = as_u32(rounded) & 0x7FFFFFFF;
