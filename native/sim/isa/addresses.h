@@ -3,6 +3,7 @@
 
 #include "sim/device/cost.h"
 #include "sim/isa/lanes.h"
+#include "sim/isa/transpose.h"
 
 namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL {
 
@@ -162,8 +163,7 @@ static void load_dwords(Wave& w, const Addresses& a, unsigned dst) {
     if constexpr (N == 1) {
       std::memcpy(w.v[dst].lane, p, 256);
     } else {
-      for (unsigned k = 0; k < N; ++k)
-        for (unsigned l = 0; l < kLanes; ++l) std::memcpy(&w.v[dst + k].lane[l], p + 4 * (l * N + k), 4);
+      gather_elements<N>([p](unsigned l) { return p + 4 * N * l; }, &w.v[dst]);
     }
     return;
   }
@@ -181,8 +181,7 @@ static void store_dwords(Wave& w, const Addresses& a, unsigned data) {
     if constexpr (N == 1) {
       std::memcpy(p, w.v[data].lane, 256);
     } else {
-      for (unsigned l = 0; l < kLanes; ++l)
-        for (unsigned k = 0; k < N; ++k) std::memcpy(p + 4 * (l * N + k), &w.v[data + k].lane[l], 4);
+      scatter_elements<N>([p](unsigned l) { return p + 4 * N * l; }, &w.v[data]);
     }
     return;
   }

@@ -1,113 +1,87 @@
 // DS reads and writes. Every access is checked against the workgroup's LDS.
 #include "sim/isa/addresses.h"
+#include "sim/isa/lds_banks.h"
+#include "sim/isa/transpose.h"
 
 namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL {
 namespace {
 
-// The cycles of the compute unit's LDS: bytes over its width, or the busiest bank where lanes collide.
-void charge(Wave& w, unsigned bytes_per_lane) {
-  const unsigned lanes = static_cast<unsigned>(std::popcount(w.exec()));
-  const unsigned cycles = (lanes * bytes_per_lane + w.costs->lds_bytes_per_cycle - 1) / w.costs->lds_bytes_per_cycle;
-  w.time.bank_cycles += cycles;
-  w.time.lgkm_issue(w.time.now + w.costs->lds_latency + cycles);
-}
-
 // All 64 lanes in range? Then `base + address[l]` may be used without a look at each.
-bool all_in_range(const Wave& w, const u32* address, u32 offset, unsigned size) {
+bool all_in_range(const Wave& w, const u32* address, u64 offset, unsigned size) {
   u32 high = 0;
   for (unsigned l = 0; l < kLanes; ++l) high = address[l] > high ? address[l] : high;
   return w.full() && static_cast<u64>(high) + offset + size <= w.lds_bytes;
 }
 
+u32 offset_of(const Inst& i) { return static_cast<u32>(i.imm) | static_cast<u32>(i.imm1) << 8; }
+
+// One element of N dwords a lane, from address + offset to registers dst...
 template <unsigned N>
-void read(Wave& w, const Inst& i) {
-  const u32 offset = static_cast<u32>(i.imm) | static_cast<u32>(i.imm1) << 8;
-  const u32* address = w.v[i.addr].lane;
-  charge(w, 4 * N);
+void gather(Wave& w, const u32* address, u64 offset, unsigned dst) {
   if (all_in_range(w, address, offset, 4 * N)) [[likely]] {
     const u8* base = w.lds + offset;
-    alignas(64) u32 out[N][kLanes];
-    for (unsigned l = 0; l < kLanes; ++l) {
-      u32 x[N];
-      std::memcpy(x, base + address[l], 4 * N);
-      for (unsigned k = 0; k < N; ++k) out[k][l] = x[k];
+    if constexpr (N == 1) {
+      u32* d = w.v[dst].lane;
+      for (unsigned l = 0; l < kLanes; ++l) std::memcpy(&d[l], base + address[l], 4);
+    } else {
+      gather_elements<N>([=](unsigned l) { return base + address[l]; }, &w.v[dst]);
     }
-    for (unsigned k = 0; k < N; ++k) std::memcpy(w.v[i.dst + k].lane, out[k], 256);
     return;
   }
-  alignas(64) u32 from[kLanes];
-  std::memcpy(from, address, sizeof from);
   for (u64 e = w.exec(); e != 0; e &= e - 1) {
     const auto l = static_cast<unsigned>(std::countr_zero(e));
-    u32 x[N];
-    std::memcpy(x, reinterpret_cast<const void*>(lds_address(w, static_cast<u64>(from[l]) + offset, 4 * N, static_cast<int>(l))), 4 * N);
-    for (unsigned k = 0; k < N; ++k) w.v[i.dst + k].lane[l] = x[k];
+    const u64 from = lds_address(w, address[l] + offset, 4 * N, static_cast<int>(l));
+    for (unsigned k = 0; k < N; ++k) std::memcpy(&w.v[dst + k].lane[l], reinterpret_cast<const u8*>(from) + 4 * k, 4);
+  }
+}
+template <unsigned N>
+void scatter(Wave& w, const u32* address, u64 offset, unsigned data) {
+  if (all_in_range(w, address, offset, 4 * N)) [[likely]] {
+    u8* base = w.lds + offset;
+    if constexpr (N == 1) {
+      const u32* d = w.v[data].lane;
+      for (unsigned l = 0; l < kLanes; ++l) std::memcpy(base + address[l], &d[l], 4);
+    } else {
+      scatter_elements<N>([=](unsigned l) { return base + address[l]; }, &w.v[data]);
+    }
+    return;
+  }
+  for (u64 e = w.exec(); e != 0; e &= e - 1) {
+    const auto l = static_cast<unsigned>(std::countr_zero(e));
+    const u64 to = lds_address(w, address[l] + offset, 4 * N, static_cast<int>(l));
+    for (unsigned k = 0; k < N; ++k) std::memcpy(reinterpret_cast<u8*>(to) + 4 * k, &w.v[data + k].lane[l], 4);
   }
 }
 
 template <unsigned N>
+void read(Wave& w, const Inst& i) {
+  const Reg address = w.v[i.addr];  // the destination may be the same register
+  charge_lds(w, address.lane, N);
+  gather<N>(w, address.lane, offset_of(i), i.dst);
+}
+template <unsigned N>
 void write(Wave& w, const Inst& i) {
-  const u32 offset = static_cast<u32>(i.imm) | static_cast<u32>(i.imm1) << 8;
-  const u32* address = w.v[i.addr].lane;
-  charge(w, 4 * N);
-  if (all_in_range(w, address, offset, 4 * N)) [[likely]] {
-    u8* base = w.lds + offset;
-    for (unsigned l = 0; l < kLanes; ++l) {
-      u32 x[N];
-      for (unsigned k = 0; k < N; ++k) x[k] = w.v[i.data0 + k].lane[l];
-      std::memcpy(base + address[l], x, 4 * N);
-    }
-    return;
-  }
-  for (u64 e = w.exec(); e != 0; e &= e - 1) {
-    const auto l = static_cast<unsigned>(std::countr_zero(e));
-    u32 x[N];
-    for (unsigned k = 0; k < N; ++k) x[k] = w.v[i.data0 + k].lane[l];
-    std::memcpy(reinterpret_cast<void*>(lds_address(w, static_cast<u64>(address[l]) + offset, 4 * N, static_cast<int>(l))), x, 4 * N);
-  }
+  charge_lds(w, w.v[i.addr].lane, N);
+  scatter<N>(w, w.v[i.addr].lane, offset_of(i), i.data0);
 }
 
 // read2, write2: two elements at two offsets, in elements (or 64 of them with st64).
 template <unsigned N, unsigned Stride>
 void read2(Wave& w, const Inst& i) {
-  const u64 o0 = static_cast<u64>(i.imm) * 4 * N * Stride, o1 = static_cast<u64>(i.imm1) * 4 * N * Stride;
-  charge(w, 8 * N);
-  alignas(64) u32 from[kLanes];
-  std::memcpy(from, w.v[i.addr].lane, sizeof from);
-  const u32 most = static_cast<u32>(o0 > o1 ? o0 : o1);
-  const bool safe = all_in_range(w, from, most, 4 * N);
-  for (u64 e = w.exec(); e != 0; e &= e - 1) {
-    const auto l = static_cast<unsigned>(std::countr_zero(e));
-    u32 x[2 * N];
-    if (safe) {
-      std::memcpy(x, w.lds + from[l] + o0, 4 * N);
-      std::memcpy(x + N, w.lds + from[l] + o1, 4 * N);
-    } else {
-      std::memcpy(x, reinterpret_cast<const void*>(lds_address(w, from[l] + o0, 4 * N, static_cast<int>(l))), 4 * N);
-      std::memcpy(x + N, reinterpret_cast<const void*>(lds_address(w, from[l] + o1, 4 * N, static_cast<int>(l))), 4 * N);
-    }
-    for (unsigned k = 0; k < 2 * N; ++k) w.v[i.dst + k].lane[l] = x[k];
-  }
+  const Reg address = w.v[i.addr];
+  charge_lds(w, address.lane, N, 2);
+  gather<N>(w, address.lane, static_cast<u64>(i.imm) * 4 * N * Stride, i.dst);
+  gather<N>(w, address.lane, static_cast<u64>(i.imm1) * 4 * N * Stride, i.dst + N);
 }
 template <unsigned N, unsigned Stride>
 void write2(Wave& w, const Inst& i) {
-  const u64 o0 = static_cast<u64>(i.imm) * 4 * N * Stride, o1 = static_cast<u64>(i.imm1) * 4 * N * Stride;
-  charge(w, 8 * N);
-  const u32* address = w.v[i.addr].lane;
-  for (u64 e = w.exec(); e != 0; e &= e - 1) {
-    const auto l = static_cast<unsigned>(std::countr_zero(e));
-    u32 x[2 * N];
-    for (unsigned k = 0; k < N; ++k) {
-      x[k] = w.v[i.data0 + k].lane[l];
-      x[N + k] = w.v[i.data1 + k].lane[l];
-    }
-    std::memcpy(reinterpret_cast<void*>(lds_address(w, address[l] + o0, 4 * N, static_cast<int>(l))), x, 4 * N);
-    std::memcpy(reinterpret_cast<void*>(lds_address(w, address[l] + o1, 4 * N, static_cast<int>(l))), x + N, 4 * N);
-  }
+  charge_lds(w, w.v[i.addr].lane, N, 2);
+  scatter<N>(w, w.v[i.addr].lane, static_cast<u64>(i.imm) * 4 * N * Stride, i.data0);
+  scatter<N>(w, w.v[i.addr].lane, static_cast<u64>(i.imm1) * 4 * N * Stride, i.data1);
 }
 
 void lds_lanes(Wave& w, const Inst& i, unsigned size, Addresses* a) {
-  const u64 offset = static_cast<u64>(i.imm) | static_cast<u64>(i.imm1) << 8;
+  const u64 offset = offset_of(i);
   a->exec = w.exec();
   for (u64 e = a->exec; e != 0; e &= e - 1) {
     const auto l = static_cast<unsigned>(std::countr_zero(e));
@@ -118,22 +92,29 @@ template <class T, Fill How>
 void read_small(Wave& w, const Inst& i) {
   Addresses a;
   lds_lanes(w, i, sizeof(T), &a);
-  charge(w, 4);
+  charge_lds(w, w.v[i.addr].lane, 1);
   load_small<T, How>(w, a, i.dst);
 }
 template <class T, bool High>
 void write_small(Wave& w, const Inst& i) {
   Addresses a;
   lds_lanes(w, i, sizeof(T), &a);
-  charge(w, 4);
+  charge_lds(w, w.v[i.addr].lane, 1);
   store_small<T, High>(w, a, i.data0);
 }
+
+// Lane l at dword l.
+constexpr auto kLaneDwords = [] {
+  std::array<u32, kLanes> a{};
+  for (unsigned l = 0; l < kLanes; ++l) a[l] = 4 * l;
+  return a;
+}();
 
 // *_addtid: the address is M0[15:0] + offset + 4 * lane.
 template <bool Store>
 void addtid(Wave& w, const Inst& i) {
-  const u64 base = (w.s[kSrcM0] & 0xFFFFu) + (static_cast<u64>(i.imm) | static_cast<u64>(i.imm1) << 8);
-  charge(w, 4);
+  const u64 base = (w.s[kSrcM0] & 0xFFFFu) + offset_of(i);
+  charge_lds(w, kLaneDwords.data(), 1);
   for (u64 e = w.exec(); e != 0; e &= e - 1) {
     const auto l = static_cast<unsigned>(std::countr_zero(e));
     const u64 address = lds_address(w, base + 4 * l, 4, static_cast<int>(l));
