@@ -177,7 +177,9 @@ class Printer {
     static constexpr const char* kSelect[] = {"BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD", "7"};
     static constexpr const char* kUnused[] = {"UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "3"};
     const std::uint32_t word = d_.modifier_word;
-    if (op_.encoding != Encoding::VOPC && op_.slot('D')) {
+    // The assembler has no destination selection for v_cvt_*_fp8 and _bf8: they write whole registers.
+    const bool float8 = has(op_.mnemonic, "_fp8") || has(op_.mnemonic, "_bf8");
+    if (op_.encoding != Encoding::VOPC && op_.slot('D') && !float8) {
       suffix(std::string("dst_sel:") + kSelect[word >> 8 & 7u]);
       suffix(std::string("dst_unused:") + kUnused[word >> 11 & 3u]);
     }
