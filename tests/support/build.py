@@ -23,7 +23,7 @@ from kerncap.core.toolchain import zig
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 _CACHE = Path(tempfile.gettempdir()) / f"kerncap-test-programs-{os.getuid()}"
-_DEVICE = ["-x", "hip", "--cuda-device-only", "-nogpulib", "-nogpuinc", "-O3", "-gline-tables-only"]
+_DEVICE = ["-x", "hip", "--cuda-device-only", "-nogpulib", "-nogpuinc", "-O3", "-g"]
 _HOST = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"]
 
 
