@@ -10,7 +10,16 @@ from make_capture import Memory, Spec
 
 from kerncap.core import compare, floats
 from kerncap.core.compare import EXACT, Tolerance
-from kerncap.core.dtypes import BYTES, Field, Layout, Typed, TypeMap, parameter_types, scalar
+from kerncap.core.dtypes import (
+    BYTES,
+    Field,
+    Layout,
+    Typed,
+    TypeMap,
+    parameter_types,
+    scalar,
+    source_types,
+)
 from kerncap.core.records import Capture
 from kerncap.core.replayer import NO_DATA, RUN_DTYPE, Differences
 
@@ -224,3 +233,20 @@ def test_differences_without_data_still_count(types: MakeTypes) -> None:
 )
 def test_parameter_types(name: str, types_: list[str] | None) -> None:
     assert parameter_types(name) == types_
+
+
+SOURCE = """
+// k(int) is what this is about
+template <int N> __device__ void k(float* x);  /* not this one */
+extern "C" __global__ void __launch_bounds__(64)
+    k(const block* __restrict__ x, float* __restrict__ dst, const unsigned char *q, _Float16 h[4],
+      int n = 3) {
+  other(k);
+}
+"""
+
+
+def test_types_in_source() -> None:
+    found = source_types(SOURCE, "k")
+    assert found == ["const block*", "float*", "const unsigned char *", "_Float16*", "int"]
+    assert source_types(SOURCE, "other") is None

@@ -7,10 +7,12 @@ nothing is declared for is bytes; a type is never chosen because the numbers wou
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from kerncap.core.codeobject import CodeObjectError, Kernel, read_code_object
 from kerncap.core.dwarf import ElementType, kernel_debug
@@ -87,7 +89,7 @@ class Typed:
 
     address: int
     layout: Layout
-    source: str  # "debug information", "signature", "user"
+    source: str  # "debug information", "mangled name", "source", "user"
 
 
 class TypeMap:
@@ -134,12 +136,16 @@ def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) 
             layout = _from_dwarf(element) if element is not None else None
             if layout is not None:
                 typed.append(Typed(address, layout, "debug information"))
-    names = parameter_types(capture.dispatch.demangled)
-    if names is not None and len(names) == len(kernel.explicit_arguments):
+    for names, source in (
+        (parameter_types(capture.dispatch.demangled), "mangled name"),
+        (_reproducer_types(capture, kernel.name), "source"),
+    ):
+        if names is None or len(names) != len(kernel.explicit_arguments):
+            continue
         for i, address in pointers:
             layout = _from_signature(names[i])
             if layout is not None:
-                typed.append(Typed(address, layout, "signature"))
+                typed.append(Typed(address, layout, source))
     return TypeMap(capture, typed)
 
 
@@ -219,6 +225,46 @@ def parameter_types(demangled: str) -> list[str] | None:
     if current.strip():
         parts.append(current.strip())
     return [] if parts in ([], ["void"]) else parts
+
+
+def source_types(text: str, name: str) -> list[str] | None:
+    """The parameter types of the kernel `name` as HIP source writes them; None where it is not in it."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+    for match in re.finditer(rf"\b{re.escape(name)}\s*\(", text):
+        before = re.split(r"[;{}]", text[: match.start()])[-1]
+        depth, end = 1, match.end()
+        while end < len(text) and depth:
+            depth += (text[end] == "(") - (text[end] == ")")
+            end += 1
+        if "__global__" not in before and "__attribute__((global))" not in before:
+            continue
+        types = parameter_types(f"{name}({text[match.end() : end - 1]})")
+        return None if types is None else [_without_name(t) for t in types]
+    return None
+
+
+def _without_name(parameter: str) -> str:
+    """ "const float* __restrict__ x = 0" is "const float*"."""
+    parameter = parameter.split("=")[0]
+    parameter = re.sub(r"\b(__restrict__|__restrict|restrict)\b", " ", parameter)
+    parameter = " ".join(parameter.split())
+    match = re.match(r"(.*[*&\s])\s*\w+(\[\d*\])?$", parameter)
+    if match is None:
+        return parameter
+    return match[1].strip() + ("*" if match[2] else "")
+
+
+def _reproducer_types(capture: Capture, name: str) -> list[str] | None:
+    """The parameter types in the source that lies beside the capture."""
+    try:
+        manifest = json.loads((capture.path / "manifest.json").read_bytes())
+        variant = (manifest.get("source") or {}).get("variant")
+        if not variant:
+            return None
+        text = (capture.path.parent / Path(str(variant)).name).read_text(errors="replace")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return source_types(text, name)
 
 
 def _from_signature(text: str) -> Layout | None:
