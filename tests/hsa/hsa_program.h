@@ -21,17 +21,21 @@ using namespace kerncap::abi;  // NOLINT
   std::fprintf(stderr, "%s:%d: %s\n", file, line, what.c_str());
   std::exit(1);
 }
-#define CHECK(condition) \
-  if (!(condition)) die(__FILE__, __LINE__, "does not hold: " #condition)
-#define CHECK_EQ(a, b)                                                                                  \
-  if (auto a_ = (a); !(a_ == static_cast<decltype(a_)>(b)))                                              \
-  die(__FILE__, __LINE__, #a " is " + std::to_string(static_cast<long long>(a_)) + ", not " #b)
-#define OK(call)                                                                                        \
-  if (hsa_status_t s_ = (call); s_ != HSA_STATUS_SUCCESS)                                                \
-  die(__FILE__, __LINE__, #call " gives " + std::to_string(s_))
-#define FAILS(status, call)                                                                             \
-  if (hsa_status_t s_ = (call); s_ != (status))                                                          \
-  die(__FILE__, __LINE__, #call " gives " + std::to_string(s_) + ", not " #status)
+#define CHECK(...) \
+  do {             \
+    if (!(__VA_ARGS__)) die(__FILE__, __LINE__, "does not hold: " #__VA_ARGS__); \
+  } while (false)
+#define CHECK_EQ(a, b)                                                                        \
+  do {                                                                                        \
+    if (auto a_ = (a); !(a_ == static_cast<decltype(a_)>(b)))                                 \
+      die(__FILE__, __LINE__, #a " is " + std::to_string(static_cast<long long>(a_)) + ", not " #b); \
+  } while (false)
+#define FAILS(status, call)                                                                   \
+  do {                                                                                        \
+    if (hsa_status_t s_ = (call); s_ != (status))                                             \
+      die(__FILE__, __LINE__, #call " gives " + std::to_string(s_) + ", not " #status);       \
+  } while (false)
+#define OK(call) FAILS(HSA_STATUS_SUCCESS, call)
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 

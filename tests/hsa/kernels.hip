@@ -13,7 +13,7 @@ __device__ u32 bias = 7;
 __device__ u32 table[4] = {10, 20, 30, 40};
 __device__ u32* table_end = &table[3];  // needs a relocation
 __constant__ u32 scale = 3;
-extern __device__ u32 outside;           // given by the program
+extern __device__ __attribute__((visibility("default"))) u32 outside;  // given by the program
 
 // data[i] += n, for i below n
 extern "C" __global__ void add(u32* data, u32 n) {

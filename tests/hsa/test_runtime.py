@@ -36,7 +36,7 @@ class Workshop:
         out = self.folder / name
         if not out.exists():
             flags = ["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", f"-I{NATIVE}", "-pthread"]
-            build([*CXX, *flags, str(HERE / f"{name}.cpp"), str(self.runtime), "-ldl", "-o", str(out)])
+            build([*CXX, *flags, "-rdynamic", str(HERE / f"{name}.cpp"), str(self.runtime), "-ldl", "-o", str(out)])
         return out
 
     def tool(self, name: str, *defines: str) -> Path:
@@ -84,3 +84,86 @@ def test_signals(workshop: Workshop) -> None:
 @pytest.mark.parametrize("version", [4, 5, 6])
 def test_dispatches(workshop: Workshop, version: int) -> None:
     assert "dispatch ok" in workshop.passes("dispatch", workshop.code(version=version))
+
+
+def test_initialisation_counts_and_starts_again(workshop: Workshop) -> None:
+    assert "lifetime ok" in workshop.passes("lifetime", 3)
+
+
+def test_fork(workshop: Workshop) -> None:
+    assert "forks ok" in workshop.passes("forks", workshop.code())
+
+
+@pytest.mark.parametrize("mode", ["batch", "single"])
+def test_intercept_queues(workshop: Workshop, mode: str) -> None:
+    tool = workshop.tool("table_tool")
+    output = workshop.passes("intercept", workshop.code(), mode, LD_PRELOAD=str(tool), KERNCAP_SIM_INTERCEPT=mode)
+    assert "intercept ok" in output
+
+
+def log_of(workshop: Workshop, log: Path, **variables: str) -> list[str]:
+    assert "lifetime ok" in workshop.passes("lifetime", KERNCAP_TEST_LOG=str(log), **variables)
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def test_tools_load_by_priority_and_unload_in_reverse(workshop: Workshop, tmp_path: Path) -> None:
+    late = workshop.tool("tool", 'NAME="late"', "PRIORITY=90")
+    early = workshop.tool("tool", 'NAME="early"', "PRIORITY=10")
+    named = workshop.tool("tool", 'NAME="named"')  # no priority of its own: 0
+    lines = log_of(workshop, tmp_path / "log", LD_PRELOAD=f"{late}:{early}", HSA_TOOLS_LIB=f"{named} {early}")
+    assert lines == [
+        "named OnLoad", "early OnLoad", "late OnLoad",
+        # The table that the program calls through is patched: the last tool's hook first, each calling the next.
+        "late queue_create", "early queue_create", "named queue_create",
+        "late OnUnload", "early OnUnload", "named OnUnload",
+    ]  # fmt: skip
+
+
+def test_library_without_priority_is_no_tool(workshop: Workshop, tmp_path: Path) -> None:
+    assert log_of(workshop, tmp_path / "log", LD_PRELOAD=str(workshop.tool("tool", 'NAME="named"'))) == []
+
+
+def test_tool_that_refuses_is_closed_and_told_to_the_next(workshop: Workshop, tmp_path: Path) -> None:
+    refuses = workshop.tool("tool", 'NAME="refuses"', "RESULT=false", "PRIORITY=1")
+    after = workshop.tool("tool", 'NAME="after"', "PRIORITY=2")
+    lines = log_of(workshop, tmp_path / "log", HSA_TOOLS_LIB=f"{after} {refuses} /nowhere/tool.so")
+    assert lines[:4] == ["refuses OnLoad", "refuses someone failed", "after OnLoad", "after someone failed"]
+    assert "refuses OnUnload" not in lines
+
+
+def test_bad_settings_are_refused(workshop: Workshop) -> None:
+    for name, value in [("KERNCAP_SIM", "gfx9000"), ("KERNCAP_SIM", "gfx942x99"), ("KERNCAP_SIM_THREADS", "many")]:
+        done = workshop.run("lifetime", **{name: value})
+        assert done.returncode == 1
+        assert f"kerncap: {name}={value}" in done.stderr
+
+
+def test_memory(workshop: Workshop) -> None:
+    assert "memory ok" in workshop.passes("memory", workshop.code())
+
+
+def test_two_devices(workshop: Workshop) -> None:
+    assert "two devices ok" in workshop.passes("two_devices", workshop.code(), KERNCAP_SIM="gfx942x2")
+
+
+def test_loading(workshop: Workshop) -> None:
+    external = workshop.code("gfx942", "-DWITH_EXTERNAL")
+    output = workshop.passes("loading", workshop.code(), external)
+    assert "loading ok" in output
+    assert "undefined symbol outside" in output
+    assert "another processor (EF_AMDGPU_MACH 0x036), and the device is gfx942" in output
+
+
+@pytest.mark.parametrize("what", ["null", "past_the_end", "freed", "host", "code", "trap", "time", "packet"])
+def test_fault(workshop: Workshop, what: str) -> None:
+    output = workshop.passes("faults", workshop.code(), what, KERNCAP_SIM_MAX_SECONDS="1")
+    assert "fault ok" in output
+    if what in ("null", "past_the_end", "freed", "host", "code"):
+        line = next(i for i, text in enumerate((HERE / "kernels.hip").read_text().splitlines(), 1) if "void store" in text)
+        assert f"kernels.hip:{line}" in output
+
+
+def test_fault_that_nobody_handles_aborts(workshop: Workshop) -> None:
+    done = workshop.run("faults", workshop.code(), "past_the_end", "none")
+    assert done.returncode == -6, done.stderr
+    assert "store" in done.stderr

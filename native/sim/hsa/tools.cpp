@@ -134,7 +134,9 @@ void load_tools() {
     }
     std::vector<const char*> failed_names;
     for (const std::string& name : failed) failed_names.push_back(name.c_str());
+    const ApiTables before = api_tables();
     if (!on_load(root, root->version.major_id, failed_names.size(), failed_names.data())) {
+      api_tables() = before;  // whatever it put in points into code that is about to go
       failed.push_back(tool.name);
       dlclose(tool.library);
       continue;
