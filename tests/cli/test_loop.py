@@ -41,7 +41,8 @@ def kerncap(*arguments: str, cwd: Path, code: int = 0) -> subprocess.CompletedPr
 
 
 def document(*arguments: str, cwd: Path, code: int = 0) -> dict:
-    return json.loads(kerncap(*arguments, "--json", cwd=cwd, code=code).stdout)
+    command, *rest = arguments
+    return json.loads(kerncap(command, "--json", *rest, cwd=cwd, code=code).stdout)
 
 
 @dataclass
@@ -185,4 +186,6 @@ def test_damage_is_found_by_every_command(loop: Loop) -> None:
 
 
 def test_costs_are_printed(loop: Loop) -> None:
-    assert "v_" in kerncap("doctor", "--costs", cwd=loop.where).stdout
+    table = kerncap("doctor", "--costs", cwd=loop.where).stdout
+    assert "simulated" in table.splitlines()[0]
+    assert len(re.findall(r"\d cycles", table)) > 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,17 @@ def _file(path: Path, as_json: bool) -> int:
     return 0
 
 
+def _value(argument: dict[str, Any]) -> str:
+    """A by-value argument: the integer that its bytes spell, and at four bytes the float; else the bytes."""
+    raw = bytes.fromhex(argument["value"])
+    if len(raw) not in (1, 2, 4, 8):
+        return f"0x{raw.hex()}" if raw else "-"
+    text = str(int.from_bytes(raw, "little", signed=True))
+    if len(raw) == 4 and 0x01000000 <= int.from_bytes(raw, "little") & 0x7FFFFFFF < 0x7F800000:
+        text += f" (as a float {struct.unpack('<f', raw)[0]:g})"
+    return text
+
+
 def _capture(path: Path, as_json: bool) -> int:
     opened = open_capture(path, verify=True)
     document = opened.manifest
@@ -126,7 +138,7 @@ def _capture(path: Path, as_json: bool) -> int:
         value = (
             f"{pointer['address']} (region {pointer['region']} + {pointer['offset']})"
             if pointer
-            else argument["value"]
+            else _value(argument)
         )
         rows.append(
             [

@@ -29,7 +29,7 @@ from kerncap.core.errors import (
     UsageError,
     WorkloadError,
 )
-from kerncap.core.files import fsync_directory
+from kerncap.core.files import fsync_tree
 from kerncap.core.layout import MemoryMode
 from kerncap.core.names import base_name, one_line, safe_filename
 from kerncap.core.native import REPLAYER, native_path
@@ -168,8 +168,7 @@ def finish(
 
     document.update(source=source.to_json(), baseline=baseline, state=manifest.COMPLETE)
     manifest.write(where, document)
-    for path in (where / "code", where, partial):
-        fsync_directory(path)
+    fsync_tree(partial)
     warnings = list(source.notes)
     if capture.dispatch.flags & records.DispatchFlags.NEEDS_LISTENER:
         warnings.append(
