@@ -7,23 +7,24 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from support.build import PROGRAMS, Program, build_single_source
 
 SECTIONS = [
-    "device", "errors", "copies", "arguments", "variables", "pointers", "order", "dependencies", "events", "many",
-    "modules",
+    "device", "errors", "copies", "arguments", "variables", "pointers", "order", "dependencies", "events",
+    "many", "modules",
 ]  # fmt: skip
 
 
-def run(words: list[str], environment: dict[str, str], timeout: float = 120) -> subprocess.CompletedProcess[str]:
+def run(
+    words: list[str], environment: dict[str, str], timeout: float = 120
+) -> subprocess.CompletedProcess[str]:
     """A program's run, with its output."""
     return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=timeout)
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-def test_section(
-    section: str, build_program: Callable[[str], Program], simulator: dict[str, str]
-) -> None:
+def test_section(section: str, build_program: Callable[[str], Program], simulator: dict[str, str]) -> None:
     done = run([str(build_program("hip_api").executable), section], simulator)
     assert (done.returncode, done.stdout) == (0, f"{section}: ok\n"), done.stderr
 

@@ -1,5 +1,5 @@
-"""Builds the programs of tests/programs for the simulated GPU: the host part with the machine's C++ compiler, the
-device part with clang from the `ziglang` package. Results are kept by content, so that each is built once.
+"""Builds the programs of tests/programs for the simulated GPU: the host part with the machine's C++ compiler,
+the device part with clang from the `ziglang` package. Results are kept by content, so that each is built once.
 
     from support.build import build_program, simulator_environment
     program = build_program("in_place")
@@ -29,7 +29,7 @@ _HOST = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"]
 
 @dataclass(frozen=True)
 class Program:
-    """A built program. `folder` holds it, its code objects and compile_commands.json; `source` is the sources'."""
+    """A built program. `folder` holds it, its code objects and compile_commands.json; `source`, its sources."""
 
     name: str
     executable: Path
@@ -93,8 +93,25 @@ def build_single_source(source: Path, directory: Path, arch: str = "gfx942") -> 
     """The program of one HIP file that needs no header of the machine's: clang compiles both of its sides."""
     code_object = compile_device(source, directory / f"{source.stem}.hsaco", arch)
     obj, program = directory / f"{source.stem}_host.o", directory / source.stem
-    words = [zig_program(), "clang", "-x", "hip", "--cuda-host-only", f"--offload-arch={arch}", "-nogpulib", "-nogpuinc"]
-    words += ["-O1", "-fPIC", f"-I{hip_include()}", "-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(code_object)]
+    words = [
+        zig_program(),
+        "clang",
+        "-x",
+        "hip",
+        "--cuda-host-only",
+        f"--offload-arch={arch}",
+        "-nogpulib",
+        "-nogpuinc",
+    ]
+    words += [
+        "-O1",
+        "-fPIC",
+        f"-I{hip_include()}",
+        "-Xclang",
+        "-fcuda-include-gpubinary",
+        "-Xclang",
+        str(code_object),
+    ]
     _run([*words, "-c", str(source), "-o", str(obj)], directory)
     library = [str(native_path(SIM_HIP)), "-Wl,--allow-shlib-undefined"]
     _run([*os.environ.get("CXX", "g++").split(), str(obj), *library, "-o", str(program)], directory)
@@ -109,14 +126,14 @@ def _content(paths: list[Path], *more: str) -> str:
     return digest.hexdigest()[:20]
 
 
-def build_program(name: str, arch: str = "gfx942") -> Program:
-    """The program NAME: NAME.cpp, and a code object for each of NAME.hip and NAME_*.hip."""
-    host = PROGRAMS / f"{name}.cpp"
-    units = [PROGRAMS / f"{name}.hip", *sorted(PROGRAMS.glob(f"{name}_*.hip"))]
-    headers = sorted([*PROGRAMS.glob("*.h"), *hip_include().rglob("*.h")])
-    key = _content([host, *units, *headers, Path(__file__)], arch, str(native_path(SIM_HIP)), str(PROGRAMS))
+def build_program(name: str, arch: str = "gfx942", sources: Path = PROGRAMS) -> Program:
+    """The program NAME of the folder `sources`: NAME.cpp, and a code object for each of NAME.hip and NAME_*.hip."""
+    host = sources / f"{name}.cpp"
+    units = [sources / f"{name}.hip", *sorted(sources.glob(f"{name}_*.hip"))]
+    headers = sorted([*PROGRAMS.glob("*.h"), *sources.glob("*.h"), *hip_include().rglob("*.h")])
+    key = _content([host, *units, *headers, Path(__file__)], arch, str(native_path(SIM_HIP)), str(sources))
     folder = _CACHE / key / name
-    program = Program(name, folder / name, folder, PROGRAMS)
+    program = Program(name, folder / name, folder, sources)
     if program.executable.exists():
         return program
     _CACHE.mkdir(mode=0o700, exist_ok=True)

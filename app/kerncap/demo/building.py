@@ -20,7 +20,7 @@ MARKER = ".kerncap-demo"
 DEFAULT_TOKENS = 18
 _LIMIT_S = 300.0
 _HOST_OPTIONS = ("-std=c++17", "-O2", "-Wall")
-# Debug information tells lines for faults and the types of buffers for comparisons; the code is the same without.
+# Debug information tells lines for faults and types of buffers for comparisons; the code is the same without.
 _DEVICE_OPTIONS = ("-O3", "-g")
 
 

@@ -90,6 +90,13 @@ class Edit:
             )
         write_atomically(path, text.replace(self.old, self.new).encode(), mode=0o644)
 
+    def diff(self, longest: int = 8) -> list[str]:
+        """The change as lines with - and +, or how large it is where that is more than `longest` lines."""
+        old, new = self.old.splitlines(), self.new.splitlines()
+        if len(old) + len(new) > longest:
+            return [f"({len(old)} lines become {len(new)})"]
+        return [f"- {line.strip()}" for line in old] + [f"+ {line.strip()}" for line in new]
+
     def undo(self, path: Path) -> None:
         """Take the change back."""
         Edit(f"undo: {self.what}", self.new, self.old).apply(path)

@@ -145,6 +145,8 @@ def _edit(story: _Story, where: Path, edit: Edit, title: str, baseline_ns: float
     name = "edit" if right else "wrong_edit"
     with story.step(title, ["make", "-C", str(where), "recompile", "validate"]):
         edit.apply(variant)
+        for line in edit.diff():
+            story.say(f"     {line}")
         try:
             built = recompile(where)
             story.say(f"   rebuilt in {built.seconds['total']:.2f} s")
