@@ -37,10 +37,11 @@ u32 reverse_bits(u32 x) {
   return __builtin_bswap32(x);
 }
 u32 bfe_u32(u32 a, u32 b, u32 c) { return a >> (b & 31u) & ((1u << (c & 31u)) - 1u); }
+// A field that reaches beyond bit 31 continues with the sign (the shift is arithmetic).
 u32 bfe_i32(u32 a, u32 b, u32 c) {
   const unsigned width = c & 31u;
   if (width == 0) return 0;
-  const u32 field = a >> (b & 31u) & ((1u << width) - 1u);
+  const u32 field = static_cast<u32>(static_cast<i32>(a) >> (b & 31u)) & ((1u << width) - 1u);
   return static_cast<u32>(static_cast<i32>(field << (32 - width)) >> (32 - width));
 }
 u32 ffbh_i32(u32 a) {
