@@ -1,5 +1,16 @@
 """The `kerncap` command: one thin module a subcommand, over kerncap.core."""
 
-from kerncap.cli.main import main
+from __future__ import annotations
 
-__all__ = ["main"]
+import sys
+
+
+def main() -> None:
+    """`kerncap` on the command line; ctrl-C while it is still being loaded ends it without a traceback, too."""
+    try:
+        from kerncap.cli.entry import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.stderr.write("kerncap: interrupted\n")
+        sys.exit(130)

@@ -40,6 +40,7 @@ def _progress_text(kernel: str, progress: Progress) -> str:
 
 def show(result: ExtractResult) -> None:
     """The result for a person."""
+    say()  # the program may have been ended in the middle of a line
     say(f"{result.kernel} ({result.id}), dispatch {result.dispatch}, on {result.device}")
     grid, block = ("x".join(map(str, v)) for v in (result.grid, result.block))
     say(f"  grid      {grid} work-items in workgroups of {block}")
