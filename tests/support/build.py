@@ -1,5 +1,5 @@
 """Builds the programs of tests/programs for the simulated GPU: the host part with the machine's C++ compiler,
-the device part with clang from the `ziglang` package. Results are kept by content, so that each is built once.
+the device part with clang from the `ziglang` package. Results are kept by content: each is built once.
 
     from support.build import build_program, simulator_environment
     program = build_program("in_place")
@@ -29,7 +29,7 @@ _HOST = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"]
 
 @dataclass(frozen=True)
 class Program:
-    """A built program. `folder` holds it, its code objects and compile_commands.json; `source`, its sources."""
+    """A built program. `folder` holds it, its code objects and compile_commands.json; `source` its source."""
 
     name: str
     executable: Path
@@ -127,7 +127,7 @@ def _content(paths: list[Path], *more: str) -> str:
 
 
 def build_program(name: str, arch: str = "gfx942", sources: Path = PROGRAMS) -> Program:
-    """The program NAME of the folder `sources`: NAME.cpp, and a code object for each of NAME.hip and NAME_*.hip."""
+    """The program NAME of `sources`: NAME.cpp, and a code object for each of NAME.hip and NAME_*.hip."""
     host = sources / f"{name}.cpp"
     units = [sources / f"{name}.hip", *sorted(sources.glob(f"{name}_*.hip"))]
     headers = sorted([*PROGRAMS.glob("*.h"), *sources.glob("*.h"), *hip_include().rglob("*.h")])
