@@ -195,6 +195,9 @@ void ReplayMemory::fill() {
                       "clearing device memory");
     }
   }
+  for (const Span& span : spans_) {  // fewer page faults; no matter if it is refused
+    if (touchable_) ::madvise(reinterpret_cast<void*>(span.range.base), span.range.bytes, MADV_HUGEPAGE);
+  }
   parallel_for(blocks, [this](std::uint64_t block) { fill_block(block); });
   const std::uint64_t post_blocks =
       (capture_.post_bytes + snapshot::kChecksumBlock - 1) / snapshot::kChecksumBlock;
@@ -214,16 +217,30 @@ void ReplayMemory::fill() {
 void ReplayMemory::fill_block(std::uint64_t block) {
   thread_local std::vector<unsigned char> buffer(snapshot::kChecksumBlock);
   const std::uint64_t begin = block * snapshot::kChecksumBlock;
-  const std::uint64_t bytes = capture_.read_blocks(snapshot::MemoryFile::pre, block, 1, buffer.data());
-  if (capture_.is_hole(snapshot::MemoryFile::pre, begin, bytes)) return;  // zeros, as fresh memory is
+  const std::uint64_t end = std::min(begin + snapshot::kChecksumBlock, capture_.pre_bytes);
+  const bool hole = capture_.is_hole(snapshot::MemoryFile::pre, begin, end - begin);
+  // Read to where the bytes belong, if the block is of one region and the host may write there.
+  const Piece* const whole = hole ? nullptr : piece_around(begin, end);
+  unsigned char* const target =
+      whole == nullptr ? nullptr : direct(whole->live + (begin - pre_offset(*whole)));
+  unsigned char* const bytes = target == nullptr ? buffer.data() : target;
+  capture_.read_blocks(snapshot::MemoryFile::pre, block, 1, bytes);
+  if (hole) return;  // zeros, as fresh memory is
   for (const Piece& piece : pieces_) {
-    const std::uint64_t offset = static_cast<std::uint64_t>(piece.before - pre_.data());
-    const std::uint64_t lo = std::max(offset, begin), hi = std::min(offset + piece.bytes, begin + bytes);
+    const std::uint64_t offset = pre_offset(piece);
+    const std::uint64_t lo = std::max(offset, begin), hi = std::min(offset + piece.bytes, end);
     if (lo >= hi) continue;
-    const unsigned char* const data = buffer.data() + (lo - begin);
-    write(piece.live + (lo - offset), data, hi - lo);
+    const unsigned char* const data = bytes + (lo - begin);
+    if (target == nullptr) write(piece.live + (lo - offset), data, hi - lo);
     scan(data, piece.captured + (lo - offset), hi - lo);
   }
+}
+
+const Piece* ReplayMemory::piece_around(std::uint64_t begin, std::uint64_t end) const {
+  for (const Piece& piece : pieces_) {
+    if (pre_offset(piece) <= begin && end <= pre_offset(piece) + piece.bytes) return &piece;
+  }
+  return nullptr;
 }
 
 void ReplayMemory::scan(const unsigned char* data, std::uint64_t address, std::uint64_t bytes) {

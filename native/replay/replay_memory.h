@@ -107,6 +107,11 @@ class ReplayMemory {
   void map_vmem(Span& span, abi::hsa_amd_memory_pool_t pool);
   void map_host(Span& span);
   void fill_block(std::uint64_t block);
+  // The piece whose bytes in memory.pre hold [begin, end) of it.
+  [[nodiscard]] const Piece* piece_around(std::uint64_t begin, std::uint64_t end) const;
+  [[nodiscard]] std::uint64_t pre_offset(const Piece& piece) const {
+    return static_cast<std::uint64_t>(piece.before - pre_.data());
+  }
   void scan(const unsigned char* data, std::uint64_t address, std::uint64_t bytes);
 
   const snapshot::CaptureReader& capture_;

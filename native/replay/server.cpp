@@ -130,6 +130,7 @@ void answer(Channel& channel, Session& session, const Request& r) {
     return channel.ok();
   }
   if (r.command == "memcmp") {
+    session.restore(false);
     std::uint64_t bytes = 0;
     const double seconds = session.memcmp_pass(&bytes);
     return channel.ok("bytes=" + std::to_string(bytes) + " seconds=" + std::to_string(seconds));

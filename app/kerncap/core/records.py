@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -288,19 +288,32 @@ class Capture:
 
     def changed_bytes(self) -> int:
         """How many bytes differ between before and after."""
-        total = 0
-        for region, change in self._with_regions():
-            start = region.pre_offset + int(change["address"]) - region.address
-            size, source = int(change["bytes"]), int(change["post_offset"])
-            total += int(
-                np.count_nonzero(self._pre[start : start + size] != self._post[source : source + size])
-            )
-        return total
+        return self._changed_bytes
 
-    def _with_regions(self) -> Iterator[tuple[Region, Any]]:
+    @cached_property
+    def _changed_bytes(self) -> int:
+        if len(self.changes) == 0:
+            return 0
         by_id = {r.id: r for r in self.regions}
-        for change in self.changes:
-            yield by_id[int(change["region"])], change
+        ids, where = np.unique(self.changes["region"], return_inverse=True)
+        shift = np.array([by_id[int(i)].pre_offset - by_id[int(i)].address for i in ids], np.int64)
+        before = self.changes["address"].astype(np.int64) + shift[where]
+        after, sizes = self.changes["post_offset"].astype(np.int64), self.changes["bytes"].astype(np.int64)
+        total, start, ends = 0, 0, np.cumsum(sizes)
+        while start < len(sizes):  # at most about 16 MiB of small changes at a time; a large one as it is
+            done = int(ends[start - 1]) if start else 0
+            stop = max(int(np.searchsorted(ends, done + (1 << 24), side="right")), start + 1)
+            if stop == start + 1:
+                a, b, n = int(before[start]), int(after[start]), int(sizes[start])
+                total += int(np.count_nonzero(self._pre[a : a + n] != self._post[b : b + n]))
+            else:
+                part = sizes[start:stop]
+                within = np.arange(int(part.sum())) - np.repeat(np.cumsum(part) - part, part)
+                a_at = np.repeat(before[start:stop], part) + within
+                b_at = np.repeat(after[start:stop], part) + within
+                total += int(np.count_nonzero(self._pre[a_at] != self._post[b_at]))
+            start = stop
+        return total
 
     def verify(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Hashes memory.pre, memory.post and code/. `progress(done, total)` in bytes.

@@ -8,6 +8,7 @@ else has changed. Bytes that had their right value already are a matter of their
 from __future__ import annotations
 
 import os
+import statistics
 import time
 from collections.abc import Mapping
 
@@ -45,7 +46,7 @@ class Validator:
 
     def __init__(
         self,
-        capture: Capture,
+        capture: Capture | str | os.PathLike[str],
         device: str | Device | None = None,
         *,
         dtypes: Mapping[int | str, str] | None = None,
@@ -55,6 +56,8 @@ class Validator:
     ) -> None:
         if baseline_runs < 2:
             raise UsageError(f"baseline_runs: {baseline_runs} is not at least 2")
+        if not isinstance(capture, Capture):
+            capture = records.read(os.fspath(capture))
         self.capture = capture
         self._own = replayer is None
         self.replayer = replayer or Replayer(capture, device, limit_s=limit_s)
@@ -73,6 +76,10 @@ class Validator:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def memcmp_seconds(self) -> float:
+        """How long one memcmp of all placed memory with the capture takes, on one thread."""
+        return float(self.replayer.request("memcmp").values["seconds"])
 
     # ---- the captured kernel ----------------------------------------------------------------
 
@@ -109,7 +116,16 @@ class Validator:
         unplaced = pointers > 0 and variant.base != self.capture.code_object.load_base
         verdict, reason = self._judge_baseline(runs, constant, varying, analysis, unplaced)
         found = Baseline(
-            variant, written, silent, varying, analysis, verdict, reason, runs[0].compared, unplaced
+            variant=variant,
+            written=written,
+            silent_bytes=silent,
+            varying=varying,
+            analysis=analysis,
+            verdict=verdict,
+            reason=reason,
+            compared=runs[-1].compared,
+            compare_s=statistics.median(run.seconds for run in runs),
+            unplaced=unplaced,
         )
         if found.verdict == IDENTICAL and not replayer.tracks_writes and not self._changed:
             proven = self._silent.rewritten(found)
@@ -138,16 +154,16 @@ class Validator:
                 f"the captured kernel's own replay differs from {APPLICATION} in {analysis.mismatch_bytes} "
                 "bytes, the same in every replay: it reads what is not in the capture, or was never written"
             )
-        if runs[0].compared == 0:
+        if runs[-1].compared == 0:
             return INCONCLUSIVE, "the kernel changed nothing: there is nothing to compare"
         if unplaced:
             return INCONCLUSIVE, self._pointers_reason("the captured kernel")
         if varying:
             masked = compare.variation_bytes(varying)
-            if masked >= runs[0].compared:
+            if masked >= runs[-1].compared:
                 return INCONCLUSIVE, "every byte that the kernel writes varies from run to run"
             return NONDETERMINISTIC_OK, (
-                f"{masked} of {runs[0].compared} bytes vary between replays of the captured kernel from the "
+                f"{masked} of {runs[-1].compared} bytes vary between replays of the captured kernel from the "
                 "same state"
             )
         if same_but_wrong:
@@ -197,6 +213,7 @@ class Validator:
             if launch is None:
                 result.verdict, result.reason = base.verdict, base.reason
                 result.compared_bytes = base.compared
+                result.compare_s = base.compare_s
                 self._show_regions(result, base.analysis, base)
             else:
                 self._variant(result, base, self.replayer.load(launch), mode, tolerance)
@@ -245,6 +262,7 @@ class Validator:
             return None
         analysis = compare.analyse(differences, self.types, tolerance, base.varying)
         result.compared_bytes = analysis.compared
+        result.compare_s = differences.seconds
         self._show_regions(result, analysis, base)
         if replayer.tracks_writes:
             outside = replayer.ranges("outside", variant)

@@ -36,6 +36,7 @@ class ValidateResult:
     skipped_bytes: int = 0
     changed_bytes: int = 0
     seconds: float = 0.0
+    compare_s: float = 0.0  # of that: one comparison of memory, in the replayer
     baseline: str | None = None  # verdict of the captured kernel's own replay
     regions: list[dict[str, Any]] = field(default_factory=list)
     variation: dict[str, int] = field(default_factory=dict)
@@ -66,6 +67,7 @@ class ValidateResult:
             "masked_bytes": self.masked_bytes,
             "skipped_bytes": self.skipped_bytes,
             "seconds": self.seconds,
+            "compare_s": self.compare_s,
             "regions": self.regions,
             "variation": self.variation,
             "fault_address": None if self.fault_address is None else f"0x{self.fault_address:x}",
@@ -85,6 +87,7 @@ class Baseline:
     verdict: str
     reason: str
     compared: int
+    compare_s: float  # one comparison
     unplaced: bool  # words point into its code, and it is not where they point
 
     @property
