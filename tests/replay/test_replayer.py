@@ -188,3 +188,15 @@ def test_captures_with_holes_and_many_regions(tmp_path: Path) -> None:
     assert result.verdict == "IDENTICAL"
     assert result.compared_bytes == sum(len(m.bytes_before) for m in big.memory)
     assert records.read(path).pre_bytes > 8 << 20
+
+
+def test_names_with_spaces_and_other_letters(tmp_path: Path) -> None:
+    folder = tmp_path / "a dir, 100% \u00fc"
+    folder.mkdir()
+    path = write(folder / "capture", add_spec())
+    variant = folder / "my variant.hsaco"
+    variant.write_bytes(compile_source(ADD, flags=("-O1",)).read_bytes())
+    assert validate(path, variant).verdict == "IDENTICAL"
+    result = replay(path, variant, iterations=1, dump=folder / "out dir").to_json()
+    assert (folder / "out dir" / "regions.json").exists()
+    assert result["variant"] == str(variant)

@@ -306,7 +306,7 @@ def analyse(
         stats.dtype = part.layout.name if stats.dtype in ("", part.layout.name) else "mixed"
         varies, outside = _within_variation(part, variations)
         if part.dtype in FLOATS:
-            fails = (_judge_floats(part, tolerance, stats, ~varies) & ~varies) | outside
+            fails = _judge_floats(part, tolerance, stats, ~varies) & (~varies | outside)
         else:
             fails = ~varies
         size = SIZES[part.dtype]
