@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -189,3 +192,62 @@ def test_costs_are_printed(loop: Loop) -> None:
     table = kerncap("doctor", "--costs", cwd=loop.where).stdout
     assert "simulated" in table.splitlines()[0]
     assert len(re.findall(r"\d cycles", table)) > 5
+
+
+def test_watch_shows_no_speedup_of_a_wrong_result(loop: Loop, edited: Callable[[object], Path]) -> None:
+    right = kerncap("watch", str(loop.directory), "--once", cwd=loop.where).stdout
+    assert "IDENTICAL" in right
+    assert "SAME" in right
+    edited(WRONG)
+    wrong = kerncap("watch", str(loop.directory), "--once", cwd=loop.where, code=1).stdout
+    assert "FAIL" in wrong
+    assert "does not count" in wrong
+    assert "FASTER" not in wrong
+    tries = document("watch", str(loop.directory), "--once", cwd=loop.where, code=1)["iterations"]
+    assert [one["outcome"] for one in tries] == ["failed"]
+
+
+def test_python_api_is_the_same(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    import kerncap as api
+
+    assert api.replay(loop.directory, iterations=3).to_json()["iterations"] == 3
+    assert api.validate(loop.directory).verdict == "IDENTICAL"
+    monkeypatch.chdir(loop.where)
+    result = api.extract("silu", loop.demo.command, device=DEVICE, output="api", dispatch=2, stdout=2)
+    assert (result.kernel, result.dispatch, result.baseline["verdict"]) == ("silu_mul", 2, "IDENTICAL")
+    with pytest.raises(api.KerncapError, match="fits 2 kernels"):
+        api.extract("mat_vec", loop.demo.command, device=DEVICE, output="never", stdout=2)
+    assert not Path("never").exists()
+
+
+def test_interrupt_at_any_moment_leaves_nothing(loop: Loop) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "kerncap",
+        "extract",
+        "attention",
+        "-o",
+        "out/k",
+        "--",
+        *loop.demo.command,
+    ]
+    environment = {**os.environ, "KERNCAP_DEVICE": DEVICE, "PYTHONPATH": str(APP)}
+    for step in range(6):
+        process = subprocess.Popen(
+            command,
+            cwd=loop.where,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        time.sleep(0.3 + 0.2 * step)
+        process.send_signal([signal.SIGINT, signal.SIGTERM, signal.SIGHUP][step % 3])
+        _, errors = process.communicate(timeout=60)
+        assert "Traceback" not in errors
+        assert process.returncode in (0, 130), errors
+        if process.returncode:
+            assert not (loop.where / "out").exists()
+        else:
+            shutil.rmtree(loop.where / "out")

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """`kerncap` on the command line; ctrl-C while it is still being loaded ends it without a traceback, too."""
+    """`kerncap` on the command line; ctrl-C while it is being loaded ends it without a traceback, too."""
     try:
         from kerncap.cli.entry import main as run
 
