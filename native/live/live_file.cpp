@@ -117,7 +117,6 @@ bool LiveFile::map(std::string* warning) {
   ::madvise(map, kMapBytes, MADV_DONTFORK);
   map_ = static_cast<char*>(map);
   header_ = reinterpret_cast<LiveHeader*>(map_);
-  rows_ = reinterpret_cast<Row*>(map_ + kRowsOffset);
   return true;
 }
 
@@ -154,7 +153,7 @@ std::uint32_t LiveFile::add_row(const NewRow& values) {
   if (!back(kRowsOffset, rows_backed_, (std::uint64_t{index} + 1) * kRowBytes, kRowsChunk, kNamesOffset)) return 0;
   if (!back(kNamesOffset, names_backed_, name_end, kNamesChunk, kMapBytes)) return 0;
   char* names = map_ + kNamesOffset;
-  Row& row = rows_[index];
+  Row& row = this->row(index);
   row.id = values.id;
   row.name_offset = name_bytes_;
   row.name_length = static_cast<std::uint32_t>(values.name.size());

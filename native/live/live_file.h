@@ -36,7 +36,10 @@ class LiveFile {
   LiveFile& operator=(const LiveFile&) = delete;
 
   LiveHeader& header() { return *header_; }
-  Row& row(std::uint32_t index) { return rows_[index]; }
+  // Rows lie kRowBytes apart, which leaves room for fields to come.
+  Row& row(std::uint32_t index) {
+    return *reinterpret_cast<Row*>(map_ + kRowsOffset + std::uint64_t{kRowBytes} * index);
+  }
 
   // A row for a kernel seen for the first time; 0 when the file is full. Thread safe.
   std::uint32_t add_row(const NewRow& row);
@@ -56,7 +59,6 @@ class LiveFile {
   int fd_ = -1;
   char* map_ = nullptr;
   LiveHeader* header_ = nullptr;
-  Row* rows_ = nullptr;
   std::mutex mutex_;
   std::uint32_t row_count_ = 0;
   std::uint64_t name_bytes_ = 0;

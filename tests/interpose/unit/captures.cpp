@@ -1,0 +1,221 @@
+// Captures on disk: written and read again, damaged, given up.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "check.h"
+#include "snapshot/capture_reader.h"
+#include "snapshot/capture_writer.h"
+#include "snapshot/error.h"
+#include "snapshot/xxh64.h"
+
+using namespace kerncap::snapshot;  // NOLINT
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+std::vector<unsigned char> pattern(std::size_t bytes, unsigned seed) {
+  std::vector<unsigned char> v(bytes);
+  std::uint64_t x = seed * 0x9E3779B97F4A7C15ull + 1;
+  for (auto& b : v) {
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+    b = static_cast<unsigned char>(x);
+  }
+  return v;
+}
+
+void write_block(BlockFile& file, std::uint64_t index, const std::vector<unsigned char>& bytes) {
+  file.write_block(index, bytes.data(), bytes.size(), xxh64(bytes.data(), bytes.size()));
+}
+
+// A capture with one region of 2.5 MiB, whose middle is zeros, and one change.
+void write_capture(const std::string& output, bool commit = true) {
+  CaptureWriter writer(output);
+  write_block(writer.pre(), 0, pattern(kMiB, 1));
+  write_block(writer.pre(), 1, std::vector<unsigned char>(kMiB));
+  write_block(writer.pre(), 2, pattern(kMiB / 2, 2));
+  ProcessRecord process{};
+  process.executable_length = 4;
+  process.directory_length = 1;
+  writer.add(process, RecordType::process, {"/a/b", "/", ""});
+  DeviceRecord device{};
+  device.name_length = 6;
+  writer.add(device, RecordType::device, {"", "gfx942", ""});
+  const std::string code = "not really an ELF";
+  CodeObjectRecord object{};
+  object.id = 1;
+  object.content_hash = xxh64(code.data(), code.size());
+  object.content_bytes = code.size();
+  writer.add_code_object(object.content_hash, code.data(), code.size());
+  writer.add_code_object(object.content_hash, code.data(), code.size());
+  writer.add(object, RecordType::code_object, {""});
+  DispatchRecord dispatch{};
+  dispatch.code_object = 1;
+  dispatch.symbol_length = 3;
+  writer.add(dispatch, RecordType::dispatch, {"mul", ""});
+  KernargRecord kernarg{};
+  kernarg.length = 5;
+  writer.add(kernarg, RecordType::kernarg, {"hello"});
+  RegionRecord region{};
+  region.id = 1;
+  region.address = 0x10000;
+  region.bytes = 2 * kMiB + kMiB / 2;
+  region.flags = kSaved | kReachable | kWritten;
+  writer.add(region, RecordType::region, {""});
+  const std::vector<unsigned char> after = pattern(128, 3);
+  writer.post().append(after.data(), after.size());
+  ChangeRecord change{};
+  change.region = 1;
+  change.address = 0x10040;
+  change.bytes = after.size();
+  writer.add(change, RecordType::change);
+  if (commit) writer.commit();
+}
+
+void flip(const std::string& path, std::uint64_t offset) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(offset));
+  const int byte = file.get();
+  file.seekp(static_cast<std::streamoff>(offset));
+  file.put(static_cast<char>(byte ^ 0x10));
+}
+
+}  // namespace
+
+// From the specification's own test vectors.
+TEST(xxh64_is_xxh64) {
+  EXPECT_EQ(xxh64("", 0), std::uint64_t{0xEF46DB3751D8E999u});
+  EXPECT_EQ(xxh64("abc", 3), std::uint64_t{0x44BC2CF5AD770999u});
+  const std::string text = "Nobody inspects the spammish repetition";
+  EXPECT_EQ(xxh64(text.data(), text.size()), std::uint64_t{0xFBCEA83C8A378BF1u});
+}
+
+TEST(xxh64_in_pieces_is_the_same) {
+  const std::vector<unsigned char> data = pattern(1000, 9);
+  for (const std::size_t piece : {1u, 7u, 31u, 32u, 33u, 500u}) {
+    Xxh64 hash;
+    for (std::size_t at = 0; at < data.size(); at += piece) hash.update(data.data() + at, std::min(piece, data.size() - at));
+    EXPECT_EQ(hash.digest(), xxh64(data.data(), data.size()));
+  }
+}
+
+TEST(a_capture_is_read_as_it_was_written) {
+  const test::Scratch scratch;
+  write_capture(scratch / "out");
+  EXPECT(!std::filesystem::exists(partial_path(scratch / "out", static_cast<unsigned>(::getpid()))));
+  const CaptureReader reader(scratch / "out");
+  EXPECT_EQ(reader.executable, std::string("/a/b"));
+  EXPECT_EQ(reader.agent_name, std::string("gfx942"));
+  EXPECT_EQ(reader.symbol, std::string("mul"));
+  EXPECT_EQ(std::string(reader.kernarg_bytes.begin(), reader.kernarg_bytes.end()), std::string("hello"));
+  EXPECT_EQ(reader.pre_bytes, 2 * kMiB + kMiB / 2);
+  std::vector<unsigned char> bytes(reader.pre_bytes);
+  reader.read(MemoryFile::pre, 0, bytes.size(), bytes.data());
+  std::vector<unsigned char> wanted = pattern(kMiB, 1);
+  wanted.resize(2 * kMiB);
+  const std::vector<unsigned char> tail = pattern(kMiB / 2, 2);
+  wanted.insert(wanted.end(), tail.begin(), tail.end());
+  EXPECT(bytes == wanted);
+  std::vector<unsigned char> middle(1000);
+  reader.read(MemoryFile::pre, kMiB - 500, middle.size(), middle.data());
+  EXPECT(std::memcmp(middle.data(), wanted.data() + kMiB - 500, middle.size()) == 0);
+  std::vector<unsigned char> after(128);
+  reader.read(MemoryFile::post, reader.changes.at(0).post_offset, after.size(), after.data());
+  EXPECT(after == pattern(128, 3));
+  EXPECT_EQ(reader.read_code_object(reader.code_object(1)).size(), std::size_t{17});
+}
+
+TEST(zeros_take_no_room_on_the_disk) {
+  const test::Scratch scratch;
+  write_capture(scratch / "out");
+  struct stat info;
+  EXPECT(::stat((scratch / "out/memory.pre").c_str(), &info) == 0);
+  EXPECT(static_cast<std::uint64_t>(info.st_blocks) * 512 < 2 * kMiB);
+  const CaptureReader reader(scratch / "out");
+  EXPECT(reader.is_hole(MemoryFile::pre, kMiB, kMiB));
+  EXPECT(!reader.is_hole(MemoryFile::pre, 0, kMiB));
+}
+
+TEST(only_the_owner_can_read_a_capture) {
+  const test::Scratch scratch;
+  write_capture(scratch / "out");
+  for (const char* name : {"out", "out/code", "out/capture.bin", "out/memory.pre", "out/memory.post"}) {
+    struct stat info;
+    EXPECT(::stat((scratch / name).c_str(), &info) == 0);
+    EXPECT_EQ(info.st_mode & 077u, 0u);
+  }
+}
+
+TEST(a_capture_that_is_not_committed_leaves_nothing) {
+  const test::Scratch scratch;
+  write_capture(scratch / "out", false);
+  EXPECT(std::filesystem::is_empty(scratch.path()));
+}
+
+TEST(an_existing_output_is_never_replaced) {
+  const test::Scratch scratch;
+  std::filesystem::create_directory(scratch / "out");
+  EXPECT_THROWS(write_capture(scratch / "out"), IoError, "File exists");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()), std::filesystem::directory_iterator{}), 1);
+  // Made by someone else while the capture was written.
+  {
+    CaptureWriter writer(scratch / "late");
+    std::filesystem::create_directory(scratch / "late");
+    EXPECT_THROWS(writer.commit(), IoError, "late");
+  }
+  EXPECT(std::filesystem::is_empty(scratch / "late"));
+}
+
+TEST(every_kind_of_damage_is_named) {
+  const test::Scratch scratch;
+  write_capture(scratch / "out");
+  const auto damaged = [&](const char* name, auto change, const char* part, auto use) {
+    std::filesystem::remove_all(scratch / "bad");
+    std::filesystem::copy(scratch / "out", scratch / "bad", std::filesystem::copy_options::recursive);
+    change((scratch / "bad/") + name);
+    EXPECT_THROWS(use(), DamagedCapture, part);
+  };
+  const auto open = [&] { const CaptureReader reader(scratch / "bad"); };
+  const auto read_all = [&] {
+    const CaptureReader reader(scratch / "bad");
+    std::vector<unsigned char> bytes(reader.pre_bytes);
+    reader.read(MemoryFile::pre, 0, bytes.size(), bytes.data());
+    reader.read(MemoryFile::post, 0, reader.post_bytes, bytes.data());
+    static_cast<void>(reader.read_code_object(reader.code_object(1)));
+  };
+  const auto cut = [](const std::string& path) {
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  };
+  damaged("capture.bin", cut, "capture.bin", open);
+  damaged("memory.pre", cut, "memory.pre has", open);
+  damaged("memory.post", cut, "memory.post has", open);
+  damaged("memory.pre", [](const std::string& path) { std::filesystem::remove(path); }, "memory.pre is missing", open);
+  damaged("capture.bin", [](const std::string& path) { flip(path, 0); }, "wrong magic", open);
+  damaged("capture.bin", [](const std::string& path) { flip(path, 8); }, "version", open);
+  damaged("memory.pre", [](const std::string& path) { flip(path, kMiB + 5); }, "offset 1048576", read_all);
+  damaged("memory.post", [](const std::string& path) { flip(path, 3); }, "memory.post", read_all);
+  for (std::uint64_t at = sizeof(FileHeader); at < std::filesystem::file_size(scratch / "out/capture.bin"); at += 13) {
+    damaged("capture.bin", [&](const std::string& path) { flip(path, at); }, "checksum", open);
+  }
+  const std::string code = std::filesystem::directory_iterator(scratch / "out/code")->path().filename();
+  damaged(("code/" + code).c_str(), [](const std::string& path) { flip(path, 2); }, "checksum", read_all);
+}
+
+TEST(a_full_disk_is_an_error_and_leaves_nothing) {
+  const test::Scratch scratch;
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{kMiB / 2, kMiB * 1000};
+  rlimit before;
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  EXPECT_THROWS(write_capture(scratch / "out"), IoError, "memory.pre");
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT(std::filesystem::is_empty(scratch.path()));
+}
