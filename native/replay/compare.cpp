@@ -29,20 +29,20 @@ std::size_t first_overlay(const std::vector<Overlay>& overlays, std::uint64_t ad
 // Calls `use(address, bytes, data)` for the parts of [begin, end), in order.
 template <typename Use>
 void for_each_part(const Expectation& item, std::uint64_t begin, std::uint64_t end, const Use& use) {
-  const unsigned char* const base = item.base - item.piece.captured;
+  const auto base = [&](std::uint64_t address) { return item.base + (address - item.piece.captured); };
   std::uint64_t at = begin;
   if (item.overlays != nullptr) {
     for (std::size_t i = first_overlay(*item.overlays, begin); i < item.overlays->size(); ++i) {
       const Overlay& overlay = (*item.overlays)[i];
       if (overlay.address >= end) break;
-      if (overlay.address > at) use(at, overlay.address - at, base + at);
+      if (overlay.address > at) use(at, overlay.address - at, base(at));
       at = std::max(at, overlay.address);
       const std::uint64_t stop = std::min(end, overlay.address + overlay.bytes);
       if (stop > at) use(at, stop - at, overlay.data + (at - overlay.address));
       at = std::max(at, stop);
     }
   }
-  if (at < end) use(at, end - at, base + at);
+  if (at < end) use(at, end - at, base(at));
 }
 
 }  // namespace
