@@ -42,11 +42,18 @@ def test_loads(lanes: Lanes) -> None:
         for n in (1, 2, 3, 4)
     }
     small = {}
-    for name, size, signed in (("ubyte", 1, False), ("sbyte", 1, True), ("ushort", 2, False), ("sshort", 2, True)):
+    for name, size, signed in (
+        ("ubyte", 1, False),
+        ("sbyte", 1, True),
+        ("ushort", 2, False),
+        ("sshort", 2, True),
+    ):
         text = f"{raw} buffer_load_{name} v20, v8, s[40:43], 4 offen offset:2"
         small[name] = (size, signed, lanes.add(text, inputs, ["v20"], memory=MEMORY.copy()))
     halves = {
-        n: lanes.add(f"{raw} buffer_load_{n} v20, v8, s[40:43], 0 offen", inputs, ["v20"], memory=MEMORY.copy())
+        n: lanes.add(
+            f"{raw} buffer_load_{n} v20, v8, s[40:43], 0 offen", inputs, ["v20"], memory=MEMORY.copy()
+        )
         for n in ("short_d16", "short_d16_hi", "sbyte_d16", "ubyte_d16_hi")
     }
     lanes.run()
@@ -72,7 +79,8 @@ def test_addressing(lanes: Lanes) -> None:
     index = RNG.permutation(64).astype(np.uint32)
     inside = {"v8": index, "v9": (LANE % 3 * 4).astype(np.uint32), "v20": OLD}
     structured = lanes.add(
-        resource(40, stride=16) + "s_mov_b32 s30, 32\n buffer_load_dword v20, v[8:9], s[40:43], s30 idxen offen",
+        resource(40, stride=16)
+        + "s_mov_b32 s30, 32\n buffer_load_dword v20, v[8:9], s[40:43], s30 idxen offen",
         inside,
         ["v20"],
         memory=MEMORY.copy(),
@@ -135,11 +143,18 @@ FORMATS = {
     "BUF_DATA_FORMAT_8_8_8_8,BUF_NUM_FORMAT_SNORM": (4, lambda b: np.maximum(b[:4].view(np.int8) / 127, -1)),
     "BUF_DATA_FORMAT_16_16,BUF_NUM_FORMAT_USCALED": (4, lambda b: b[:4].view(np.uint16).astype(np.float64)),
     "BUF_DATA_FORMAT_16_16,BUF_NUM_FORMAT_SSCALED": (4, lambda b: b[:4].view(np.int16).astype(np.float64)),
-    "BUF_DATA_FORMAT_16_16_16_16,BUF_NUM_FORMAT_FLOAT": (8, lambda b: b[:8].view(np.float16).astype(np.float64)),
+    "BUF_DATA_FORMAT_16_16_16_16,BUF_NUM_FORMAT_FLOAT": (
+        8,
+        lambda b: b[:8].view(np.float16).astype(np.float64),
+    ),
     "BUF_DATA_FORMAT_2_10_10_10,BUF_NUM_FORMAT_UNORM": (
         4,
-        lambda b: np.array([int(b.view(np.uint32)[0]) >> s & m for s, m in ((0, 1023), (10, 1023), (20, 1023), (30, 3))])
-        / np.array([1023, 1023, 1023, 3]),
+        lambda b: (
+            np.array(
+                [int(b.view(np.uint32)[0]) >> s & m for s, m in ((0, 1023), (10, 1023), (20, 1023), (30, 3))]
+            )
+            / np.array([1023, 1023, 1023, 3])
+        ),
     ),
     "BUF_DATA_FORMAT_32_32,BUF_NUM_FORMAT_FLOAT": (8, lambda b: b[:8].view(np.float32).astype(np.float64)),
 }
@@ -170,8 +185,7 @@ def test_typed_formats(lanes: Lanes) -> None:
         memory=memory.copy(),
     )
     halves = lanes.add(
-        resource(8192)
-        + "tbuffer_load_format_d16_xyz v[20:21], v8, s[40:43], 0 "
+        resource(8192) + "tbuffer_load_format_d16_xyz v[20:21], v8, s[40:43], 0 "
         "format:[BUF_DATA_FORMAT_8_8_8_8,BUF_NUM_FORMAT_UNORM] offen",
         {"v8": offset},
         ["v20", "v21"],
@@ -279,7 +293,10 @@ def test_scratch(lanes: Lanes) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (resource(1 << 30) + "v_mov_b32 v8, 0x1000000\n buffer_load_dword v20, v8, s[40:43], 0 offen", "not allocated"),
+        (
+            resource(1 << 30) + "v_mov_b32 v8, 0x1000000\n buffer_load_dword v20, v8, s[40:43], 0 offen",
+            "not allocated",
+        ),
         ("v_mov_b32 v8, 0x1000\n scratch_load_dword v20, v8, off", "private memory"),
         ("v_mov_b32 v8, 0x1000\n ds_read_b32 v20, v8", "LDS"),
     ],

@@ -13,15 +13,49 @@ from simulator import Simulator
 
 RNG = np.random.default_rng(1)
 F32 = [
-    *(0x00000000, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x00000001, 0x807FFFFF),
-    *(0x00800000, 0x7F7FFFFF, 0x3EAAAAAB, 0xC2F6E979, 0x4B7FFFFF, 0xCB800001, 0x3F7FFFFF, 0x34000000, 0x42C80000),
+    *(
+        0x00000000,
+        0x80000000,
+        0x3F800000,
+        0xBF800000,
+        0x7F800000,
+        0xFF800000,
+        0x7FC00000,
+        0x00000001,
+        0x807FFFFF,
+    ),
+    *(
+        0x00800000,
+        0x7F7FFFFF,
+        0x3EAAAAAB,
+        0xC2F6E979,
+        0x4B7FFFFF,
+        0xCB800001,
+        0x3F7FFFFF,
+        0x34000000,
+        0x42C80000,
+    ),
 ]
 F64 = [
     *(0x0000000000000000, 0x8000000000000000, 0x3FF0000000000000, 0xBFF8000000000000, 0x7FF0000000000000),
     *(0xFFF0000000000000, 0x7FF8000000000000, 0x0000000000000001, 0x000FFFFFFFFFFFFF, 0x7FEFFFFFFFFFFFFF),
     *(0x40F86A0000000001, 0xC1E0000000200000, 0x3FD5555555555555, 0x434FFFFFFFFFFFFF),
 ]
-INTS = [0, 1, 31, 32, 0x80000000, 0xFFFFFFFF, 0x12345678, 0x0F0E0D0C, 0x07060504, 0x03020100, 0xDEADBEEF, 5, 13]
+INTS = [
+    0,
+    1,
+    31,
+    32,
+    0x80000000,
+    0xFFFFFFFF,
+    0x12345678,
+    0x0F0E0D0C,
+    0x07060504,
+    0x03020100,
+    0xDEADBEEF,
+    5,
+    13,
+]
 
 
 @dataclass
@@ -49,7 +83,9 @@ FOLDS = {
     "frexp_mant64": Fold("__builtin_amdgcn_frexp_mant({0})", "d", "v_frexp_mant_f64", "d"),
     "frexp_exp64": Fold("__builtin_amdgcn_frexp_exp({0})", "d", "v_frexp_exp_i32_f64"),
     "trig_preop": Fold("__builtin_amdgcn_trig_preop({0}, {1})", "di", "v_trig_preop_f64", "d"),
-    "cvt_pkrtz": Fold("__builtin_bit_cast(uint, __builtin_amdgcn_cvt_pkrtz({0}, {1}))", "ff", "v_cvt_pkrtz_f16_f32"),
+    "cvt_pkrtz": Fold(
+        "__builtin_bit_cast(uint, __builtin_amdgcn_cvt_pkrtz({0}, {1}))", "ff", "v_cvt_pkrtz_f16_f32"
+    ),
     "class": Fold("(uint)__builtin_amdgcn_classf({0}, {1})", "fi", "v_cmp_class_f32"),
     "class64": Fold("(uint)__builtin_amdgcn_class({0}, {1})", "di", "v_cmp_class_f64"),
     "ldexp": Fold("__builtin_ldexpf({0}, (int){1})", "fi", "v_ldexp_f32", "f"),
@@ -160,7 +196,10 @@ def test_agrees_with_llvm(simulator: Simulator, tmp_path: Path) -> None:
         used += len(want) - remaining
         equal = got == want
         if fold.result in "fd":
-            a, b = (x.astype(np.uint32).view(np.float32) if fold.result == "f" else x.view(np.float64) for x in (got, want))
+            a, b = (
+                x.astype(np.uint32).view(np.float32) if fold.result == "f" else x.view(np.float64)
+                for x in (got, want)
+            )
             equal |= np.isnan(a) & np.isnan(b)
             if fold.ulp:
                 equal |= np.abs(got.astype(np.int64) - want.astype(np.int64)) <= fold.ulp

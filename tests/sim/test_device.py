@@ -60,11 +60,14 @@ def device(simulator: Simulator, code_directory: Path, tmp_path: Path) -> Device
 
 
 def test_write_outside_every_allocation_names_the_place(device: Device) -> None:
-    answer = device.run(
-        "alloc p 4096", *device.launch("store_at", "ptr p i64 5000000000 i32 1", 64, 64)
-    )[-1]
+    answer = device.run("alloc p 4096", *device.launch("store_at", "ptr p i64 5000000000 i32 1", 64, 64))[-1]
     assert answer.startswith("fault write to memory that is not allocated")
-    for part in ("in kernel store_at", "global_store_dword", "workgroup (0, 0, 0), wave 0, lane 0", "nearest allocation"):
+    for part in (
+        "in kernel store_at",
+        "global_store_dword",
+        "workgroup (0, 0, 0), wave 0, lane 0",
+        "nearest allocation",
+    ):
         assert part in answer
 
 
@@ -77,9 +80,7 @@ def test_read_past_the_end_says_how_far(device: Device) -> None:
 
 
 def test_fault_names_the_lane(device: Device) -> None:
-    answer = device.run(
-        "alloc p 256", *device.launch("lane_out_of_range", "ptr p i32 100000000", 64, 64)
-    )[-1]
+    answer = device.run("alloc p 256", *device.launch("lane_out_of_range", "ptr p i32 100000000", 64, 64))[-1]
     assert "lane 37" in answer
 
 
@@ -98,9 +99,9 @@ def test_trap(device: Device) -> None:
 
 
 def test_endless_kernel_is_stopped(device: Device) -> None:
-    answer = device.run(
-        "alloc p 4", *device.launch("endless", "ptr p", 64, 64), before=("limit 3000000",)
-    )[-1]
+    answer = device.run("alloc p 4", *device.launch("endless", "ptr p", 64, 64), before=("limit 3000000",))[
+        -1
+    ]
     assert answer.startswith("fault stopped")
     assert "3000000 wave-instructions" in answer
 
@@ -130,9 +131,7 @@ def test_workgroups_that_wait_for_later_ones_make_progress(device: Device, threa
 
 
 def test_written_ranges_are_exact_to_the_byte(device: Device) -> None:
-    answers = device.run(
-        "alloc p 4096", "writes on", *device.launch("sparse_bytes", "ptr p", 100, 64)
-    )
+    answers = device.run("alloc p 4096", "writes on", *device.launch("sparse_bytes", "ptr p", 100, 64))
     base = int(re.search(r"address=0x([0-9a-f]+)", answers[1]).group(1), 16)
     ranges = re.search(r"written=(\S+)", answers[-1]).group(1).split(",")
     assert ranges == [f"0x{base + 3 * n:x}+1" for n in range(100)]
@@ -141,7 +140,9 @@ def test_written_ranges_are_exact_to_the_byte(device: Device) -> None:
 def test_written_ranges_are_merged(device: Device) -> None:
     n = 8192
     answers = device.run(
-        f"alloc a {4 * n}", f"alloc b {4 * n}", "writes on",
+        f"alloc a {4 * n}",
+        f"alloc b {4 * n}",
+        "writes on",
         *device.launch("copy_strided", f"ptr a ptr b i32 1 i32 {n}", n, 256),
     )
     base = int(re.search(r"address=0x([0-9a-f]+)", answers[2]).group(1), 16)
@@ -150,24 +151,34 @@ def test_written_ranges_are_merged(device: Device) -> None:
 
 def test_cycles_do_not_depend_on_host_threads(device: Device) -> None:
     n = 65536
-    work = (f"alloc a {4 * n}", f"alloc b {4 * n}", *device.launch("copy_strided", f"ptr a ptr b i32 17 i32 {n}", n, 256))
-    counts = {device.cycles(*work, before=(t,)) for t in ("threads 1", "threads 2", "threads 5", "deterministic")}
+    work = (
+        f"alloc a {4 * n}",
+        f"alloc b {4 * n}",
+        *device.launch("copy_strided", f"ptr a ptr b i32 17 i32 {n}", n, 256),
+    )
+    counts = {
+        device.cycles(*work, before=(t,)) for t in ("threads 1", "threads 2", "threads 5", "deterministic")
+    }
     assert len(counts) == 1
 
 
 def test_scattered_access_costs_more_than_coalesced(device: Device) -> None:
     n = 1 << 20
+
     def cost(stride: int) -> int:
         return device.cycles(
-            f"alloc a {4 * n}", f"alloc b {4 * n}",
+            f"alloc a {4 * n}",
+            f"alloc b {4 * n}",
             *device.launch("copy_strided", f"ptr a ptr b i32 {stride} i32 {n}", n, 256),
         )
+
     assert cost(33) > 2 * cost(1)
 
 
 def test_bank_conflicts_cost_cycles(device: Device) -> None:
     def cost(stride: int) -> int:
         return device.cycles("alloc o 256", *device.launch("lds_strided", f"ptr o i32 {stride}", 64, 64))
+
     assert cost(32) > 2 * cost(33)
 
 
@@ -176,14 +187,19 @@ def test_hoisting_a_branch_saves_cycles(device: Device) -> None:
         return device.cycles(
             "alloc a 256", "alloc o 256", *device.launch(kernel, "ptr a ptr o i32 1 i32 1000", 64, 64)
         )
+
     inside, hoisted = cost("branch_inside"), cost("branch_hoisted")
     assert hoisted < 0.8 * inside
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O3"])
-def test_recursion_uses_private_memory(simulator: Simulator, code_directory: Path, tmp_path: Path, level: str) -> None:
+def test_recursion_uses_private_memory(
+    simulator: Simulator, code_directory: Path, tmp_path: Path, level: str
+) -> None:
     device = Device(simulator, compile_device(SOURCE, level, code_directory), tmp_path)
-    answers = device.run("alloc o 256", "stack 16384", *device.launch("recursion", "ptr o", 64, 64), device.dump("o"))
+    answers = device.run(
+        "alloc o 256", "stack 16384", *device.launch("recursion", "ptr o", 64, 64), device.dump("o")
+    )
     assert answers[-2].startswith("ok"), answers
 
     def depth(n: int, total: list[int]) -> int:
@@ -200,7 +216,15 @@ def _awkward(rng: np.random.Generator, bits: int, n: int) -> np.ndarray:
     x = rng.integers(0, 1 << bits, n, dtype=kind)
     mantissa = 23 if bits == 32 else 52
     top = (1 << (bits - 1 - mantissa)) - 1
-    special = [0, 1, 1 << (mantissa - 1), top << mantissa, (top << mantissa) + 1, (top - 1) << mantissa, 1 << mantissa]
+    special = [
+        0,
+        1,
+        1 << (mantissa - 1),
+        top << mantissa,
+        (top << mantissa) + 1,
+        (top - 1) << mantissa,
+        1 << mantissa,
+    ]
     x[: 2 * len(special)] = np.array(special + [s | 1 << (bits - 1) for s in special], dtype=kind)
     rng.shuffle(x)
     return x
@@ -212,8 +236,11 @@ def test_division_rounds_correctly(device: Device, kernel: str, bits: int) -> No
     rng = np.random.default_rng(bits)
     a, b = (_awkward(rng, bits, n).view(f"<f{bits // 8}") for _ in range(2))
     answers = device.run(
-        device.file("a", a), device.file("b", b), f"alloc q {a.nbytes}",
-        *device.launch(kernel, "ptr a ptr b ptr q", n, 256), device.dump("q"),
+        device.file("a", a),
+        device.file("b", b),
+        f"alloc q {a.nbytes}",
+        *device.launch(kernel, "ptr a ptr b ptr q", n, 256),
+        device.dump("q"),
     )
     assert answers[-2].startswith("ok"), answers
     q = device.read("q", a.dtype.str)
@@ -227,7 +254,12 @@ def test_division_rounds_correctly(device: Device, kernel: str, bits: int) -> No
 def test_square_root_rounds_correctly(device: Device) -> None:
     n = 1 << 14
     a = np.abs(_awkward(np.random.default_rng(7), 64, n).view("<f8"))
-    device.run(device.file("a", a), f"alloc q {a.nbytes}", *device.launch("root_f64", "ptr a ptr q", n, 256), device.dump("q"))
+    device.run(
+        device.file("a", a),
+        f"alloc q {a.nbytes}",
+        *device.launch("root_f64", "ptr a ptr q", n, 256),
+        device.dump("q"),
+    )
     np.testing.assert_array_equal(device.read("q", "<f8"), np.sqrt(a))
 
 
@@ -248,7 +280,8 @@ def test_code_that_nothing_executes_is_refused_at_load(simulator: Simulator, tmp
         .Lend:
           .size bad, .Lend-bad
         """,
-        "bad", tmp_path,
+        "bad",
+        tmp_path,
     )
     with pytest.raises(Failed) as failed:
         simulator.execute(f"load {code}\n")
@@ -270,6 +303,7 @@ def test_data_and_padding_in_code_are_not_errors(simulator: Simulator, tmp_path:
         .Lend:
           .size good, .Lend-good
         """,
-        "good", tmp_path,
+        "good",
+        tmp_path,
     )
     assert simulator.execute(f"load {code}\n").startswith("ok")
