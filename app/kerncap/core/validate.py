@@ -223,6 +223,11 @@ class Validator:
     def _warn(self, result: ValidateResult) -> None:
         self.replayer.start()
         greeting = self.replayer.greeting
+        if not self._changed and result.mode != "smoke":
+            result.warnings.append(
+                "the captured dispatch left every byte with the value it had: another one (extract --dispatch N) "
+                "tells right from wrong variants better"
+            )
         unsaved = greeting.noted("unsaved")
         if unsaved:
             result.warnings.append(
