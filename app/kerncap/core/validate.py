@@ -225,8 +225,8 @@ class Validator:
         greeting = self.replayer.greeting
         if not self._changed and result.mode != "smoke":
             result.warnings.append(
-                "the captured dispatch left every byte with the value it had: another one (extract --dispatch N) "
-                "tells right from wrong variants better"
+                "the captured dispatch left every byte with the value it had: another one "
+                "(extract --dispatch N) tells right from wrong variants better"
             )
         unsaved = greeting.noted("unsaved")
         if unsaved:
