@@ -1,9 +1,10 @@
 """Our declarations of the HSA ABI (native/abi) against AMD's own headers, where those can be had.
 
-Headers are looked for in the folders of KERNCAP_HSA_HEADERS (separated by ':', each the one that holds hsa.h), in
-/opt/rocm/include/hsa and /usr/include/hsa. From our headers a translation unit is made that asserts, for everything
-declared there, that AMD's compiler sees the same: values of enumerators, sizes of structures, offset and size of each
-member, and for each entry of an API table its offset and the shape of its function type.
+Headers are looked for in the folders of KERNCAP_HSA_HEADERS (separated by ':', each holding an hsa.h), in
+/opt/rocm/include/hsa and /usr/include/hsa. From our headers a translation unit is made that asserts, for
+everything declared there, that AMD's compiler sees the same: values of enumerators, sizes of structures,
+offset and size of each member, and for each entry of an API table its offset and the shape of its function
+type.
 """
 
 from __future__ import annotations
@@ -127,9 +128,16 @@ def make_unit(text: str, amd: str) -> tuple[str, int, set[str]]:
         for f in entries(text, list_name):
             if have(f) and f"{f}_fn" in known:
                 check(f"offsetof(::{table}, {f}_fn) == offsetof(kerncap::abi::{table}, {f}_fn)")
-                check(f"same_shape<decltype(::{table}::{f}_fn), decltype(kerncap::abi::{table}::{f}_fn)>::value")
+                check(
+                    f"same_shape<decltype(::{table}::{f}_fn), decltype(kerncap::abi::{table}::{f}_fn)>::value"
+                )
     unit = SHAPE + '#include "abi/hsa.h"\n'
-    unit += "".join(f'#include "{h}"\n' for h in AMD_HEADERS) + '#include "abi/hsa.h"\n' + "\n".join(checks) + "\n"
+    unit += (
+        "".join(f'#include "{h}"\n' for h in AMD_HEADERS)
+        + '#include "abi/hsa.h"\n'
+        + "\n".join(checks)
+        + "\n"
+    )
     return unit, len(checks), missing
 
 
@@ -146,12 +154,24 @@ def compiler() -> list[str]:
 def preprocessed(folder: Path) -> str:
     source = "".join(f'#include "{h}"\n' for h in AMD_HEADERS)
     command = [*compiler(), "-E", "-P", *DEFINES, f"-I{folder}", "-x", "c++", "-"]
-    return subprocess.run(command, input=source, capture_output=True, text=True, check=True, timeout=60).stdout
+    return subprocess.run(
+        command, input=source, capture_output=True, text=True, check=True, timeout=60
+    ).stdout
 
 
 def compile_unit(unit: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [*compiler(), "-std=c++20", "-fsyntax-only", "-Wno-invalid-offsetof", *DEFINES, f"-I{NATIVE}", f"-I{folder}"]
-    return subprocess.run([*command, "-x", "c++", "-"], input=unit, capture_output=True, text=True, timeout=120)
+    command = [
+        *compiler(),
+        "-std=c++20",
+        "-fsyntax-only",
+        "-Wno-invalid-offsetof",
+        *DEFINES,
+        f"-I{NATIVE}",
+        f"-I{folder}",
+    ]
+    return subprocess.run(
+        [*command, "-x", "c++", "-"], input=unit, capture_output=True, text=True, timeout=120
+    )
 
 
 @pytest.mark.parametrize("folder", FOLDERS or [None], ids=str)
@@ -162,7 +182,9 @@ def test_declarations_agree_with_amd(folder: Path | None) -> None:
     unit, checks, missing = make_unit(our_text(), amd)
     done = compile_unit(unit, folder)
     assert done.returncode == 0, done.stderr[:4000]
-    print(f"\n{folder}: {checks} assertions hold; not in these headers: {len(missing)} names {sorted(missing)[:60]}")
+    print(
+        f"\n{folder}: {checks} assertions hold; not in these headers: {len(missing)} {sorted(missing)[:60]}"
+    )
     if "hsa_amd_signal_wait_all" in amd:  # 6.4
         assert missing <= LATER, f"names that AMD's headers do not have: {sorted(missing - LATER)}"
         assert checks > 1250
@@ -177,7 +199,10 @@ def test_a_wrong_declaration_is_seen(folder: Path | None) -> None:
     for right, wrong in [
         ("kerncap::abi::HSA_AGENT_INFO_NODE)", "kerncap::abi::HSA_AGENT_INFO_NAME)"),
         ("kerncap::abi::hsa_queue_t, size)", "kerncap::abi::hsa_queue_t, id)"),
-        ("decltype(kerncap::abi::CoreApiTable::hsa_queue_create_fn)", "decltype(kerncap::abi::CoreApiTable::hsa_init_fn)"),
+        (
+            "decltype(kerncap::abi::CoreApiTable::hsa_queue_create_fn)",
+            "decltype(kerncap::abi::CoreApiTable::hsa_init_fn)",
+        ),
     ]:
         assert right in unit
         assert compile_unit(unit.replace(right, wrong, 1), folder).returncode != 0, wrong

@@ -1,4 +1,5 @@
-// Dispatches: results, order, wrap-around of a small ring, barriers across queues, times, variables. argv[1]: code.
+// Dispatches: results, order, wrap-around of a small ring, barriers across queues, times, variables. argv[1]:
+// code.
 #include "hsa_program.h"
 
 namespace {
@@ -52,7 +53,8 @@ void barriers(const Machine& m, const Module& code) {
   auto early = dispatch_packet(m, code.kernel("append"), 1, first, order, 1u);
   submit(a, &early);
   WAIT_ZERO(first);
-  CHECK_EQ(hsa_signal_wait_relaxed(second, HSA_SIGNAL_CONDITION_EQ, 0, kSecond / 20, HSA_WAIT_STATE_BLOCKED), 1);
+  CHECK_EQ(hsa_signal_wait_relaxed(second, HSA_SIGNAL_CONDITION_EQ, 0, kSecond / 20, HSA_WAIT_STATE_BLOCKED),
+           1);
   hsa_signal_store_relaxed(gate, 0);
   WAIT_ZERO(second);
   CHECK(order[0] == 2 && order[1] == 1 && order[2] == 2);
@@ -76,7 +78,8 @@ void barriers(const Machine& m, const Module& code) {
   value.cond = HSA_SIGNAL_CONDITION_GTE;
   value.completion_signal = reached;
   submit(a, &value);
-  CHECK_EQ(hsa_signal_wait_relaxed(reached, HSA_SIGNAL_CONDITION_EQ, 0, kSecond / 20, HSA_WAIT_STATE_BLOCKED), 1);
+  CHECK_EQ(hsa_signal_wait_relaxed(reached, HSA_SIGNAL_CONDITION_EQ, 0, kSecond / 20, HSA_WAIT_STATE_BLOCKED),
+           1);
   hsa_signal_store_relaxed(level, 0x21);
   WAIT_ZERO(reached);
   OK(hsa_queue_destroy(a));
@@ -139,6 +142,17 @@ void variables(const Machine& m, const Module& code) {
   CHECK_EQ(out[0], 27);
   CHECK_EQ(out[1], 40);  // through a pointer that was relocated
   CHECK_EQ(*reinterpret_cast<std::uint32_t*>(address), 100);
+  // HIP's own copy kernel writes __constant__ variables, whose segment says read-only.
+  OK(hsa_executable_symbol_get_info(code.symbol("scale"), HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_ADDRESS, &address));
+  hsa_signal_store_relaxed(done, 1);
+  auto set = dispatch_packet(m, code.kernel("store"), 1, done, address, 5u);
+  set.grid_size_x = set.workgroup_size_x = 1;
+  submit(queue, &set);
+  WAIT_ZERO(done);
+  hsa_signal_store_relaxed(done, 1);
+  submit(queue, &packet);
+  WAIT_ZERO(done);
+  CHECK_EQ(out[0], 500);
   // Kernels that look at their own packet find it in the ring.
   hsa_signal_store_relaxed(done, 1);
   auto own = dispatch_packet(m, code.kernel("own_packet"), 192, done, out);
@@ -155,7 +169,8 @@ void nothing_blocks(const Machine& m, const Module& code, const char* path) {
   hsa_signal_t done = make_signal(1);
   auto packet = dispatch_packet(m, code.kernel("wait_for_flag"), 1, done, flag, flag + 1);
   submit(queue, &packet);
-  CHECK_EQ(hsa_signal_wait_relaxed(done, HSA_SIGNAL_CONDITION_EQ, 0, kSecond / 20, HSA_WAIT_STATE_BLOCKED), 1);
+  CHECK_EQ(hsa_signal_wait_relaxed(done, HSA_SIGNAL_CONDITION_EQ, 0, kSecond / 20, HSA_WAIT_STATE_BLOCKED),
+           1);
   for (int i = 0; i < 50; ++i) OK(hsa_amd_memory_pool_free(allocate(m.device, 100000)));
   Module again = load_module(m.gpu, path);
   OK(hsa_executable_destroy(again.executable));

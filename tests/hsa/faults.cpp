@@ -1,4 +1,5 @@
-// A fault: reported with its address, the queue dead, others alive. argv: code, what to do wrong, [none] no handlers.
+// A fault: reported with its address, the queue dead, others alive. argv: code, what to do wrong, [none] no
+// handlers.
 #include <dlfcn.h>
 #include <sys/mman.h>
 
@@ -50,11 +51,12 @@ int main(int argc, char** argv) {
     auto* data = allocate<char>(m.device, 4096);
     store_at(reinterpret_cast<std::uint64_t>(data));
     OK(hsa_amd_memory_pool_free(data));  // last: another allocation would take its place
-  } else if (what == "host") {  // memory of the program that was never given to the GPU
+  } else if (what == "host") {           // memory of the program that was never given to the GPU
     store_at(reinterpret_cast<std::uint64_t>(
         mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)));
   } else if (what == "code") {
-    store_at(code.kernel("add"));
+    const auto* kernel = reinterpret_cast<const amd_kernel_descriptor_t*>(code.kernel("add"));
+    store_at(code.kernel("add") + static_cast<std::uint64_t>(kernel->kernel_code_entry_byte_offset));
   } else if (what == "trap") {
     packet = dispatch_packet(m, code.kernel("trap"), 1, done);
     expected = HSA_STATUS_ERROR_EXCEPTION;
@@ -80,8 +82,10 @@ int main(int argc, char** argv) {
   if (expected == HSA_STATUS_ERROR_MEMORY_FAULT) {
     CHECK_EQ(g_events.load(), 1);
     CHECK_EQ(g_address.load(), address);
-    CHECK_EQ(g_reason.load(), what == "code" ? HSA_AMD_MEMORY_FAULT_READ_ONLY : HSA_AMD_MEMORY_FAULT_PAGE_NOT_PRESENT);
-    auto last = reinterpret_cast<decltype(&kerncap_sim_last_fault)>(dlsym(RTLD_DEFAULT, "kerncap_sim_last_fault"));
+    CHECK_EQ(g_reason.load(),
+             what == "code" ? HSA_AMD_MEMORY_FAULT_READ_ONLY : HSA_AMD_MEMORY_FAULT_PAGE_NOT_PRESENT);
+    auto last =
+        reinterpret_cast<decltype(&kerncap_sim_last_fault)>(dlsym(RTLD_DEFAULT, "kerncap_sim_last_fault"));
     char text[4096];
     std::uint64_t touched = 1;
     CHECK(last(text, sizeof text, &touched) > 0 && touched == address);
@@ -91,7 +95,8 @@ int main(int argc, char** argv) {
   auto* data = allocate(m.device, 64);
   auto add = dispatch_packet(m, code.kernel("add"), 64, done, data, 64u);
   submit(queue, &add);
-  CHECK_EQ(hsa_signal_wait_relaxed(done, HSA_SIGNAL_CONDITION_EQ, 0, kSecond / 10, HSA_WAIT_STATE_BLOCKED), 1);
+  CHECK_EQ(hsa_signal_wait_relaxed(done, HSA_SIGNAL_CONDITION_EQ, 0, kSecond / 10, HSA_WAIT_STATE_BLOCKED),
+           1);
   hsa_queue_t* other = make_queue(m.gpu);
   submit(other, &add);
   WAIT_ZERO(done);

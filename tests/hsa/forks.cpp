@@ -1,4 +1,5 @@
-// A child of fork ends without hanging; it may also start a runtime of its own, and so may the program it execs.
+// A child of fork ends without hanging; it may also start a runtime of its own, and so may the program it
+// execs.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -21,19 +21,19 @@ using namespace kerncap::abi;  // NOLINT
   std::fprintf(stderr, "%s:%d: %s\n", file, line, what.c_str());
   std::exit(1);
 }
-#define CHECK(...) \
-  do {             \
+#define CHECK(...)                                                               \
+  do {                                                                           \
     if (!(__VA_ARGS__)) die(__FILE__, __LINE__, "does not hold: " #__VA_ARGS__); \
   } while (false)
-#define CHECK_EQ(a, b)                                                                        \
-  do {                                                                                        \
-    if (auto a_ = (a); !(a_ == static_cast<decltype(a_)>(b)))                                 \
+#define CHECK_EQ(a, b)                                                                               \
+  do {                                                                                               \
+    if (auto a_ = (a); !(a_ == static_cast<decltype(a_)>(b)))                                        \
       die(__FILE__, __LINE__, #a " is " + std::to_string(static_cast<long long>(a_)) + ", not " #b); \
   } while (false)
-#define FAILS(status, call)                                                                   \
-  do {                                                                                        \
-    if (hsa_status_t s_ = (call); s_ != (status))                                             \
-      die(__FILE__, __LINE__, #call " gives " + std::to_string(s_) + ", not " #status);       \
+#define FAILS(status, call)                                                             \
+  do {                                                                                  \
+    if (hsa_status_t s_ = (call); s_ != (status))                                       \
+      die(__FILE__, __LINE__, #call " gives " + std::to_string(s_) + ", not " #status); \
   } while (false)
 #define OK(call) FAILS(HSA_STATUS_SUCCESS, call)
 
@@ -82,8 +82,8 @@ inline Machine open_machine() {
   CHECK(!m.gpus.empty() && !m.cpus.empty());
   m.gpu = m.gpus[0];
   m.host_fine = find_pool(m.cpus[0], HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED);
-  m.kernarg = find_pool(m.cpus[0], HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED |
-                                       HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT);
+  m.kernarg = find_pool(
+      m.cpus[0], HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED | HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT);
   m.device = find_pool(m.gpu, HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED);
   return m;
 }
@@ -93,7 +93,8 @@ T* allocate(hsa_amd_memory_pool_t pool, std::size_t count, const std::vector<hsa
   void* memory = nullptr;
   OK(hsa_amd_memory_pool_allocate(pool, count * sizeof(T), 0, &memory));
   if (!access.empty())
-    OK(hsa_amd_agents_allow_access(static_cast<std::uint32_t>(access.size()), access.data(), nullptr, memory));
+    OK(hsa_amd_agents_allow_access(static_cast<std::uint32_t>(access.size()), access.data(), nullptr,
+                                   memory));
   return static_cast<T*>(memory);
 }
 
@@ -115,8 +116,8 @@ struct Module {
   }
   [[nodiscard]] std::uint64_t kernel(const std::string& name) const {
     std::uint64_t object = 0;
-    OK(hsa_executable_symbol_get_info(symbol((name + ".kd").c_str()), HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT,
-                                      &object));
+    OK(hsa_executable_symbol_get_info(symbol((name + ".kd").c_str()),
+                                      HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT, &object));
     return object;
   }
 };
@@ -127,7 +128,8 @@ inline Module load_module(hsa_agent_t agent, const std::string& path) {
   m.bytes = read_file(path);
   hsa_code_object_reader_t reader;
   OK(hsa_code_object_reader_create_from_memory(m.bytes.data(), m.bytes.size(), &reader));
-  OK(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr, &m.executable));
+  OK(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr,
+                               &m.executable));
   OK(hsa_executable_load_agent_code_object(m.executable, agent, reader, nullptr, nullptr));
   OK(hsa_executable_freeze(m.executable, nullptr));
   OK(hsa_code_object_reader_destroy(reader));
@@ -142,13 +144,15 @@ inline hsa_signal_t make_signal(std::int64_t value) {
 
 // Waits for 0, with a limit.
 inline void wait_zero(hsa_signal_t signal, int line = 0) {
-  if (hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_EQ, 0, 60 * kSecond, HSA_WAIT_STATE_BLOCKED) != 0)
+  if (hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_EQ, 0, 60 * kSecond, HSA_WAIT_STATE_BLOCKED) !=
+      0)
     die(__FILE__, line, "a signal did not become 0 in 60 s");
 }
 #define WAIT_ZERO(signal) wait_zero(signal, __LINE__)
 
 inline std::uint16_t header(hsa_packet_type_t type, bool barrier = true) {
-  return static_cast<std::uint16_t>(type << HSA_PACKET_HEADER_TYPE | (barrier ? 1 : 0) << HSA_PACKET_HEADER_BARRIER |
+  return static_cast<std::uint16_t>(type << HSA_PACKET_HEADER_TYPE |
+                                    (barrier ? 1 : 0) << HSA_PACKET_HEADER_BARRIER |
                                     HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
                                     HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE);
 }
@@ -214,7 +218,8 @@ hsa_kernel_dispatch_packet_t dispatch_packet(const Machine& m, std::uint64_t ker
 }
 
 inline hsa_queue_t* make_queue(hsa_agent_t agent, std::uint32_t size = 64,
-                               void (*callback)(hsa_status_t, hsa_queue_t*, void*) = nullptr, void* data = nullptr) {
+                               void (*callback)(hsa_status_t, hsa_queue_t*, void*) = nullptr,
+                               void* data = nullptr) {
   hsa_queue_t* queue = nullptr;
   OK(hsa_queue_create(agent, size, HSA_QUEUE_TYPE_MULTI, callback, data, UINT32_MAX, UINT32_MAX, &queue));
   return queue;

@@ -47,7 +47,8 @@ void batches(const Machine& m, const Module& code, bool single) {
   CHECK(seen.batches.empty());
   ring(queue, last);
   WAIT_ZERO(done);
-  const std::vector<std::uint64_t> wanted = single ? std::vector<std::uint64_t>(5, 1) : std::vector<std::uint64_t>{5};
+  const std::vector<std::uint64_t> wanted =
+      single ? std::vector<std::uint64_t>(5, 1) : std::vector<std::uint64_t>{5};
   CHECK(seen.batches == wanted);
   CHECK_EQ(seen.first[0], 0);
   for (std::uint32_t i = 0; i < 5; ++i) CHECK_EQ(order[1 + i], i + 1);
@@ -56,7 +57,8 @@ void batches(const Machine& m, const Module& code, bool single) {
   hsa_signal_store_relaxed(done, 2);
   auto packet = dispatch_packet(m, code.kernel("append"), 1, done, order, 9u);
   ring(queue, write_packet(queue, &packet));
-  CHECK_EQ(hsa_signal_wait_relaxed(done, HSA_SIGNAL_CONDITION_LT, 2, kSecond / 20, HSA_WAIT_STATE_BLOCKED), 2);
+  CHECK_EQ(hsa_signal_wait_relaxed(done, HSA_SIGNAL_CONDITION_LT, 2, kSecond / 20, HSA_WAIT_STATE_BLOCKED),
+           2);
   char* slot = static_cast<char*>(queue->base_address) + (hole & (queue->size - 1)) * 64;
   std::memcpy(slot + 2, reinterpret_cast<char*>(&packet) + 2, 62);
   __atomic_store_n(reinterpret_cast<std::uint16_t*>(slot), packet.header, __ATOMIC_RELEASE);
@@ -94,7 +96,8 @@ void fence(const void* packets, std::uint64_t count, std::uint64_t, void* data,
   std::vector<hsa_kernel_dispatch_packet_t> out;
   const auto* in = static_cast<const hsa_kernel_dispatch_packet_t*>(packets);
   for (std::uint64_t i = 0; i < count; ++i) {
-    if (!f->armed || in[i].kernel_object != f->target || (in[i].header & 0xff) != HSA_PACKET_TYPE_KERNEL_DISPATCH) {
+    if (!f->armed || in[i].kernel_object != f->target ||
+        (in[i].header & 0xff) != HSA_PACKET_TYPE_KERNEL_DISPATCH) {
       out.push_back(in[i]);
       continue;
     }

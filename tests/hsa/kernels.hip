@@ -6,7 +6,8 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 
 static __device__ u32 global_id() {
-  return __builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() + __builtin_amdgcn_workitem_id_x();
+  const u32 group = __builtin_amdgcn_workgroup_id_x();
+  return group * __builtin_amdgcn_workgroup_size_x() + __builtin_amdgcn_workitem_id_x();
 }
 
 __device__ u32 bias = 7;

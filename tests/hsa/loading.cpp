@@ -1,4 +1,5 @@
-// Loading code: readers, executables, external variables, the loader extension. argv: code, code with an external.
+// Loading code: readers, executables, external variables, the loader extension. argv: code, code with an
+// external.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -51,7 +52,8 @@ void from_file(const Machine& m, const char* path) {
   hsa_code_object_reader_t reader;
   OK(hsa_code_object_reader_create_from_file(file, &reader));
   hsa_executable_t executable;
-  OK(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr, &executable));
+  OK(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr,
+                               &executable));
   OK(hsa_executable_load_agent_code_object(executable, m.gpu, reader, nullptr, nullptr));
   FAILS(HSA_STATUS_ERROR_VARIABLE_ALREADY_DEFINED,
         hsa_executable_load_agent_code_object(executable, m.gpu, reader, nullptr, nullptr));
@@ -76,14 +78,18 @@ void from_file(const Machine& m, const char* path) {
   hsa_amd_pointer_info_t info{};
   info.size = sizeof info;
   OK(hsa_amd_pointer_info(reinterpret_cast<const void*>(kernel), &info, nullptr, nullptr, nullptr));
-  CHECK(info.type == HSA_EXT_POINTER_TYPE_HSA && info.agentBaseAddress == reinterpret_cast<void*>(loaded.base));
+  CHECK(info.type == HSA_EXT_POINTER_TYPE_HSA &&
+        info.agentBaseAddress == reinterpret_cast<void*>(loaded.base));
   // Attributes of a kernel.
   hsa_executable_symbol_t symbol = code.symbol("add.kd");
   std::uint32_t kernarg = 0, alignment = 0, lds = 1, scratch = 1;
-  OK(hsa_executable_symbol_get_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_KERNARG_SEGMENT_SIZE, &kernarg));
-  OK(hsa_executable_symbol_get_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_KERNARG_SEGMENT_ALIGNMENT, &alignment));
+  OK(hsa_executable_symbol_get_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_KERNARG_SEGMENT_SIZE,
+                                    &kernarg));
+  OK(hsa_executable_symbol_get_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_KERNARG_SEGMENT_ALIGNMENT,
+                                    &alignment));
   OK(hsa_executable_symbol_get_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_GROUP_SEGMENT_SIZE, &lds));
-  OK(hsa_executable_symbol_get_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_PRIVATE_SEGMENT_SIZE, &scratch));
+  OK(hsa_executable_symbol_get_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_PRIVATE_SEGMENT_SIZE,
+                                    &scratch));
   CHECK(kernarg >= 12 && alignment == 16 && lds == 0 && scratch == 0);
   int symbols = 0;
   OK(hsa_executable_iterate_agent_symbols(
@@ -96,7 +102,8 @@ void from_file(const Machine& m, const char* path) {
   CHECK(symbols >= 8 + 4);
   OK(hsa_executable_destroy(executable));
   FAILS(HSA_STATUS_ERROR_INVALID_EXECUTABLE_SYMBOL,
-        hsa_executable_symbol_get_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_PRIVATE_SEGMENT_SIZE, &scratch));
+        hsa_executable_symbol_get_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_PRIVATE_SEGMENT_SIZE,
+                                       &scratch));
   FAILS(HSA_STATUS_ERROR_INVALID_EXECUTABLE, hsa_executable_destroy(executable));
 }
 
@@ -105,7 +112,8 @@ void external_variable(const Machine& m, const char* path) {
   hsa_code_object_reader_t reader;
   OK(hsa_code_object_reader_create_from_memory(bytes.data(), bytes.size(), &reader));
   hsa_executable_t executable;
-  OK(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr, &executable));
+  OK(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr,
+                               &executable));
   FAILS(HSA_STATUS_ERROR_VARIABLE_UNDEFINED,
         hsa_executable_load_agent_code_object(executable, m.gpu, reader, nullptr, nullptr));
   auto* outside = allocate(m.device, 1);
@@ -131,7 +139,8 @@ void external_variable(const Machine& m, const char* path) {
 void damaged(const Machine& m, const char* path) {
   const std::vector<char> good = read_file(path);
   hsa_executable_t executable;
-  OK(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr, &executable));
+  OK(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr,
+                               &executable));
   auto load = [&](const std::vector<char>& bytes) {
     hsa_code_object_reader_t reader;
     OK(hsa_code_object_reader_create_from_memory(bytes.data(), bytes.size(), &reader));
@@ -139,8 +148,10 @@ void damaged(const Machine& m, const char* path) {
     OK(hsa_code_object_reader_destroy(reader));
     return status;
   };
-  for (std::size_t size : {std::size_t{1}, std::size_t{63}, std::size_t{64}, good.size() / 3, good.size() - 100})
-    CHECK(load(std::vector<char>(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size))) != HSA_STATUS_SUCCESS);
+  for (std::size_t size :
+       {std::size_t{1}, std::size_t{63}, std::size_t{64}, good.size() / 3, good.size() - 100})
+    CHECK(load(std::vector<char>(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size))) !=
+          HSA_STATUS_SUCCESS);
   std::vector<char> other = good;
   other[48] = 0x36;  // EF_AMDGPU_MACH of gfx1030
   FAILS(HSA_STATUS_ERROR_INCOMPATIBLE_ARGUMENTS, load(other));

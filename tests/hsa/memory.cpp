@@ -22,7 +22,8 @@ void pointers(const Machine& m) {
   std::vector<hsa_agent_t> who;
   hsa_amd_pointer_info_t info = info_of(data + 5000, &who);
   CHECK(info.type == HSA_EXT_POINTER_TYPE_HSA && info.agentBaseAddress == data && info.sizeInBytes == 12288);
-  CHECK(info.agentOwner.handle == m.gpu.handle && info.global_flags == HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED);
+  CHECK(info.agentOwner.handle == m.gpu.handle &&
+        info.global_flags == HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED);
   int mark = 0;
   OK(hsa_amd_pointer_info_set_userdata(data + 1, &mark));
   CHECK(info_of(data).userData == &mark);
@@ -53,7 +54,8 @@ void locks(const Machine& m, const Module& code) {
   OK(hsa_amd_memory_lock(base + 100000, 300000, nullptr, 0, &second));
   OK(hsa_amd_memory_lock_to_pool(base, 200000, nullptr, 0, m.host_fine, 0, &again));
   hsa_amd_pointer_info_t info = info_of(base + 16);
-  CHECK(info.type == HSA_EXT_POINTER_TYPE_LOCKED && info.hostBaseAddress == base && info.sizeInBytes == 200000);
+  CHECK(info.type == HSA_EXT_POINTER_TYPE_LOCKED && info.hostBaseAddress == base &&
+        info.sizeInBytes == 200000);
   hsa_queue_t* queue = make_queue(m.gpu);
   hsa_signal_t done = make_signal(1);
   auto add = [&](std::size_t at, std::uint32_t count) {
@@ -93,7 +95,8 @@ void copies(const Machine& m) {
   OK(hsa_amd_profiling_async_copy_enable(true));
   hsa_signal_t gate = make_signal(1), waits = make_signal(1), passes = make_signal(1);
   OK(hsa_amd_memory_async_copy(b, m.gpu, a, m.gpu, 4 << 20, 1, &gate, waits));
-  OK(hsa_amd_memory_async_copy_on_engine(b, m.gpu, a, m.gpu, 16, 0, nullptr, passes, HSA_AMD_SDMA_ENGINE_1, false));
+  OK(hsa_amd_memory_async_copy_on_engine(b, m.gpu, a, m.gpu, 16, 0, nullptr, passes, HSA_AMD_SDMA_ENGINE_1,
+                                         false));
   WAIT_ZERO(passes);
   CHECK(b[0] == 0x01020304 && b[4] == 0);
   CHECK_EQ(hsa_signal_load_relaxed(waits), 1);
@@ -107,18 +110,21 @@ void copies(const Machine& m) {
   hsa_signal_store_relaxed(gate, -3);
   hsa_signal_store_relaxed(waits, 1);
   OK(hsa_amd_memory_async_copy(a, m.gpu, b, m.gpu, 16, 1, &gate, waits));
-  CHECK_EQ(hsa_signal_wait_relaxed(waits, HSA_SIGNAL_CONDITION_LT, 0, 60 * kSecond, HSA_WAIT_STATE_BLOCKED), -3);
+  CHECK_EQ(hsa_signal_wait_relaxed(waits, HSA_SIGNAL_CONDITION_LT, 0, 60 * kSecond, HSA_WAIT_STATE_BLOCKED),
+           -3);
   // A rectangle: 8 bytes by 3 rows by 2 slices.
   std::vector<char> from(1000), to(1000);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<char>(i);
   hsa_pitched_ptr_t src{from.data(), 20, 100}, dst{to.data(), 30, 200};
   hsa_dim3_t src_at{1, 2, 1}, dst_at{3, 0, 0}, range{8, 3, 2};
   hsa_signal_store_relaxed(waits, 1);
-  OK(hsa_amd_memory_async_copy_rect(&dst, &dst_at, &src, &src_at, &range, m.gpu, hsaHostToHost, 0, nullptr, waits));
+  OK(hsa_amd_memory_async_copy_rect(&dst, &dst_at, &src, &src_at, &range, m.gpu, hsaHostToHost, 0, nullptr,
+                                    waits));
   WAIT_ZERO(waits);
   for (int z = 0; z < 2; ++z)
     for (int y = 0; y < 3; ++y)
-      for (int x = 0; x < 8; ++x) CHECK_EQ(to[z * 200 + y * 30 + x + 3], from[(z + 1) * 100 + (y + 2) * 20 + x + 1]);
+      for (int x = 0; x < 8; ++x)
+        CHECK_EQ(to[z * 200 + y * 30 + x + 3], from[(z + 1) * 100 + (y + 2) * 20 + x + 1]);
 }
 
 void virtual_memory(const Machine& m, const Module& code) {
@@ -140,11 +146,12 @@ void virtual_memory(const Machine& m, const Module& code) {
   CHECK_EQ(reinterpret_cast<std::uint64_t>(aligned) % (1 << 26), 0);
 
   hsa_amd_vmem_alloc_handle_t handle{};
-  FAILS(HSA_STATUS_ERROR_INVALID_ARGUMENT, hsa_amd_vmem_handle_create(m.host_fine, kBytes, MEMORY_TYPE_NONE, 0, &handle));
+  FAILS(HSA_STATUS_ERROR_INVALID_ARGUMENT,
+        hsa_amd_vmem_handle_create(m.host_fine, kBytes, MEMORY_TYPE_NONE, 0, &handle));
   OK(hsa_amd_vmem_handle_create(m.device, kBytes, MEMORY_TYPE_PINNED, 0, &handle));
   OK(hsa_amd_vmem_map(got, kBytes, 0, handle, 0));
   FAILS(HSA_STATUS_ERROR_INVALID_ARGUMENT, hsa_amd_vmem_map(got, kBytes, 0, handle, 0));  // in use
-  OK(hsa_amd_vmem_map(other, kBytes, 0, handle, 0));                                      // the same memory twice
+  OK(hsa_amd_vmem_map(other, kBytes, 0, handle, 0));  // the same memory twice
   hsa_access_permission_t access;
   OK(hsa_amd_vmem_get_access(got, &access, m.gpu));
   CHECK(access == HSA_ACCESS_PERMISSION_NONE);
@@ -204,11 +211,13 @@ void shared_virtual_memory(const Machine& m, const Module& code) {
   hsa_signal_t done = make_signal(1), moved = make_signal(1);
   OK(hsa_amd_svm_prefetch_async(memory, kBytes / 2, m.gpu, 0, nullptr, moved));
   WAIT_ZERO(moved);
-  auto packet = dispatch_packet(m, code.kernel("add"), 1024, done, static_cast<std::uint32_t*>(memory), 1024u);
+  auto packet =
+      dispatch_packet(m, code.kernel("add"), 1024, done, static_cast<std::uint32_t*>(memory), 1024u);
   submit(queue, &packet);
   WAIT_ZERO(done);
   CHECK_EQ(static_cast<std::uint32_t*>(memory)[1023], 1024);
-  // HIP unmaps managed memory without a word; memory that the runtime maps there later is accessible all the same.
+  // HIP unmaps managed memory without a word; memory that the runtime maps there later is accessible all the
+  // same.
   munmap(memory, kBytes);
   void* reserved = nullptr;
   OK(hsa_amd_vmem_address_reserve(&reserved, kBytes, reinterpret_cast<std::uint64_t>(memory), 0));

@@ -86,7 +86,12 @@ void many_handlers() {
   for (int i = 0; i < kSignals; ++i) {
     signals.push_back(make_signal(1));
     OK(hsa_amd_signal_async_handler(
-        signals.back(), HSA_SIGNAL_CONDITION_LT, 1, [](hsa_signal_value_t, void*) { ++fired; return false; }, nullptr));
+        signals.back(), HSA_SIGNAL_CONDITION_LT, 1,
+        [](hsa_signal_value_t, void*) {
+          ++fired;
+          return false;
+        },
+        nullptr));
   }
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
@@ -100,10 +105,12 @@ void many_handlers() {
 
 void several() {
   hsa_signal_t s[3] = {make_signal(1), make_signal(1), make_signal(1)};
-  hsa_signal_condition_t conditions[3] = {HSA_SIGNAL_CONDITION_EQ, HSA_SIGNAL_CONDITION_EQ, HSA_SIGNAL_CONDITION_EQ};
+  hsa_signal_condition_t conditions[3] = {HSA_SIGNAL_CONDITION_EQ, HSA_SIGNAL_CONDITION_EQ,
+                                          HSA_SIGNAL_CONDITION_EQ};
   hsa_signal_value_t zeros[3] = {0, 0, 0};
   hsa_signal_value_t value = 9;
-  CHECK_EQ(hsa_amd_signal_wait_any(3, s, conditions, zeros, kSecond / 20, HSA_WAIT_STATE_BLOCKED, &value), UINT32_MAX);
+  CHECK_EQ(hsa_amd_signal_wait_any(3, s, conditions, zeros, kSecond / 20, HSA_WAIT_STATE_BLOCKED, &value),
+           UINT32_MAX);
   std::thread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     hsa_signal_store_relaxed(s[1], 0);
@@ -115,7 +122,8 @@ void several() {
     hsa_signal_store_relaxed(s[2], 0);
     hsa_signal_store_relaxed(s[0], 0);
   });
-  CHECK_EQ(hsa_amd_signal_wait_all(3, s, conditions, zeros, 60 * kSecond, HSA_WAIT_STATE_BLOCKED, nullptr), 0);
+  CHECK_EQ(hsa_amd_signal_wait_all(3, s, conditions, zeros, 60 * kSecond, HSA_WAIT_STATE_BLOCKED, nullptr),
+           0);
   rest.join();
 }
 

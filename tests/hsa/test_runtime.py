@@ -1,4 +1,4 @@
-"""The simulated HSA runtime, used as a program uses it: small C++ programs that link libhsa-runtime64.so.1."""
+"""The simulated HSA runtime, as programs use it: small C++ programs that link libhsa-runtime64.so.1."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ CXX = os.environ.get("CXX", "c++").split()
 DEVICE = ["-x", "hip", "--cuda-device-only", "-nogpulib", "-nogpuinc", "-O2", "-gline-tables-only"]
 
 
-def run(words: list[str], environment: dict[str, str] | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+def run(
+    words: list[str], environment: dict[str, str] | None = None, timeout: float = 120
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=timeout)
 
 
@@ -36,7 +38,18 @@ class Workshop:
         out = self.folder / name
         if not out.exists():
             flags = ["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", f"-I{NATIVE}", "-pthread"]
-            build([*CXX, *flags, "-rdynamic", str(HERE / f"{name}.cpp"), str(self.runtime), "-ldl", "-o", str(out)])
+            build(
+                [
+                    *CXX,
+                    *flags,
+                    "-rdynamic",
+                    str(HERE / f"{name}.cpp"),
+                    str(self.runtime),
+                    "-ldl",
+                    "-o",
+                    str(out),
+                ]
+            )
         return out
 
     def tool(self, name: str, *defines: str) -> Path:
@@ -59,7 +72,9 @@ class Workshop:
         return out
 
     def run(self, program: str, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("KERNCAP_", "LD_PRELOAD", "HSA_", "ROC"))}
+        clean = {
+            k: v for k, v in os.environ.items() if not k.startswith(("KERNCAP_", "LD_PRELOAD", "HSA_", "ROC"))
+        }
         library = {"LD_LIBRARY_PATH": str(self.runtime.parent), "KERNCAP_SIM": "gfx942"}
         return run([str(self.program(program)), *map(str, arguments)], {**clean, **library, **variables})
 
@@ -97,7 +112,9 @@ def test_fork(workshop: Workshop) -> None:
 @pytest.mark.parametrize("mode", ["batch", "single"])
 def test_intercept_queues(workshop: Workshop, mode: str) -> None:
     tool = workshop.tool("table_tool")
-    output = workshop.passes("intercept", workshop.code(), mode, LD_PRELOAD=str(tool), KERNCAP_SIM_INTERCEPT=mode)
+    output = workshop.passes(
+        "intercept", workshop.code(), mode, LD_PRELOAD=str(tool), KERNCAP_SIM_INTERCEPT=mode
+    )
     assert "intercept ok" in output
 
 
@@ -113,7 +130,7 @@ def test_tools_load_by_priority_and_unload_in_reverse(workshop: Workshop, tmp_pa
     lines = log_of(workshop, tmp_path / "log", LD_PRELOAD=f"{late}:{early}", HSA_TOOLS_LIB=f"{named} {early}")
     assert lines == [
         "named OnLoad", "early OnLoad", "late OnLoad",
-        # The table that the program calls through is patched: the last tool's hook first, each calling the next.
+        # The table that the program calls through is patched: the last tool's hook first, then the others'.
         "late queue_create", "early queue_create", "named queue_create",
         "late OnUnload", "early OnUnload", "named OnUnload",
     ]  # fmt: skip
@@ -132,7 +149,11 @@ def test_tool_that_refuses_is_closed_and_told_to_the_next(workshop: Workshop, tm
 
 
 def test_bad_settings_are_refused(workshop: Workshop) -> None:
-    for name, value in [("KERNCAP_SIM", "gfx9000"), ("KERNCAP_SIM", "gfx942x99"), ("KERNCAP_SIM_THREADS", "many")]:
+    for name, value in [
+        ("KERNCAP_SIM", "gfx9000"),
+        ("KERNCAP_SIM", "gfx942x99"),
+        ("KERNCAP_SIM_THREADS", "many"),
+    ]:
         done = workshop.run("lifetime", **{name: value})
         assert done.returncode == 1
         assert f"kerncap: {name}={value}" in done.stderr
@@ -159,7 +180,11 @@ def test_fault(workshop: Workshop, what: str) -> None:
     output = workshop.passes("faults", workshop.code(), what, KERNCAP_SIM_MAX_SECONDS="1")
     assert "fault ok" in output
     if what in ("null", "past_the_end", "freed", "host", "code"):
-        line = next(i for i, text in enumerate((HERE / "kernels.hip").read_text().splitlines(), 1) if "void store" in text)
+        line = next(
+            i
+            for i, text in enumerate((HERE / "kernels.hip").read_text().splitlines(), 1)
+            if "void store" in text
+        )
         assert f"kernels.hip:{line}" in output
 
 

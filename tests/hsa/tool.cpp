@@ -1,4 +1,5 @@
-// A tool. Built with different names and priorities; it writes what happens to it to the file KERNCAP_TEST_LOG.
+// A tool. Built with different names and priorities; it writes what happens to it to the file
+// KERNCAP_TEST_LOG.
 #include <cstdio>
 #include <cstdlib>
 
@@ -30,8 +31,8 @@ decltype(CoreApiTable::hsa_queue_create_fn) g_queue_create;
 AmdExtTable* g_amd;
 
 hsa_status_t queue_create(hsa_agent_t agent, std::uint32_t size, hsa_queue_type32_t type,
-                          void (*callback)(hsa_status_t, hsa_queue_t*, void*), void* data, std::uint32_t private_size,
-                          std::uint32_t group_size, hsa_queue_t** queue) {
+                          void (*callback)(hsa_status_t, hsa_queue_t*, void*), void* data,
+                          std::uint32_t private_size, std::uint32_t group_size, hsa_queue_t** queue) {
   log("queue_create");
   return g_queue_create(agent, size, type, callback, data, private_size, group_size, queue);
 }
@@ -39,13 +40,18 @@ hsa_status_t queue_create(hsa_agent_t agent, std::uint32_t size, hsa_queue_type3
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) bool OnLoad(HsaApiTable* table, std::uint64_t version,
-                                                             std::uint64_t failed, const char* const* names) {
+                                                              std::uint64_t failed,
+                                                              const char* const* names) {
   log("OnLoad");
   if (version != table->version.major_id || (failed != 0 && names[0] == nullptr)) log("wrong arguments");
   if (failed != 0) log("someone failed");
   std::uint32_t agents = 0;
   table->core_->hsa_iterate_agents_fn(
-      [](hsa_agent_t, void* count) { ++*static_cast<std::uint32_t*>(count); return HSA_STATUS_SUCCESS; }, &agents);
+      [](hsa_agent_t, void* count) {
+        ++*static_cast<std::uint32_t*>(count);
+        return HSA_STATUS_SUCCESS;
+      },
+      &agents);
   if (agents < 2) log("no agents in OnLoad");
   void* reserved = nullptr;
   if (table->amd_ext_->hsa_amd_vmem_address_reserve_fn(&reserved, 4096, 0, 0) == HSA_STATUS_SUCCESS)

@@ -9,7 +9,8 @@ namespace {
 
 using namespace kerncap::abi;  // NOLINT
 
-void add_pool(Agent* agent, hsa_region_segment_t segment, std::uint32_t flags, std::uint64_t size, const char* kind) {
+void add_pool(Agent* agent, hsa_region_segment_t segment, std::uint32_t flags, std::uint64_t size,
+              const char* kind) {
   auto pool = std::make_unique<Pool>();
   *pool = {agent, segment, flags, size, kind};
   agent->pools.push_back(std::move(pool));
@@ -30,8 +31,8 @@ std::vector<std::unique_ptr<Agent>> make_agents(const Config& config) {
   constexpr auto kFine = HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED;
   constexpr auto kCoarse = HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED;
   add_pool(cpu.get(), HSA_REGION_SEGMENT_GLOBAL, kFine, host_bytes, "host");
-  add_pool(cpu.get(), HSA_REGION_SEGMENT_GLOBAL, kFine | HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT, host_bytes,
-           "kernarg");
+  add_pool(cpu.get(), HSA_REGION_SEGMENT_GLOBAL, kFine | HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT,
+           host_bytes, "kernarg");
   add_pool(cpu.get(), HSA_REGION_SEGMENT_GLOBAL, kCoarse, host_bytes, "host");
   agents.push_back(std::move(cpu));
 

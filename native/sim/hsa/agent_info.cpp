@@ -315,7 +315,8 @@ hsa_status_t hsa_agent_get_exception_policies(hsa_agent_t agent, hsa_profile_t, 
 }
 
 // A cache's handle is the agent's with the level in the low bits, which alignment leaves free.
-hsa_status_t hsa_agent_iterate_caches(hsa_agent_t handle, hsa_status_t (*callback)(hsa_cache_t, void*), void* data) {
+hsa_status_t hsa_agent_iterate_caches(hsa_agent_t handle, hsa_status_t (*callback)(hsa_cache_t, void*),
+                                      void* data) {
   KERNCAP_SIM_RUNTIME(rt);
   if (callback == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   Agent* agent = rt->find_agent(handle);

@@ -8,8 +8,8 @@ void AsyncEvents::start_once() {
   if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { loop(); });
 }
 
-void AsyncEvents::add_handler(abi::hsa_signal_t signal, abi::hsa_signal_condition_t condition, std::int64_t compare,
-                              abi::hsa_amd_signal_handler handler, void* arg) {
+void AsyncEvents::add_handler(abi::hsa_signal_t signal, abi::hsa_signal_condition_t condition,
+                              std::int64_t compare, abi::hsa_amd_signal_handler handler, void* arg) {
   {
     std::lock_guard lock(mutex_);
     added_.push_back({SignalRef(&runtime_->signals, signal), condition, compare, handler, arg});

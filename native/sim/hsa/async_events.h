@@ -1,4 +1,5 @@
-// The thread that calls back when signals reach a value, runs deferred functions, and serves intercept queues.
+// The thread that calls back when signals reach a value, runs deferred functions, and serves intercept
+// queues.
 #pragma once
 
 #include <atomic>
@@ -39,7 +40,7 @@ class AsyncEvents {
 
   Runtime* runtime_;
   std::mutex mutex_;
-  std::vector<Handler> added_;                     // by other threads, not yet in handlers_
+  std::vector<Handler> added_;  // by other threads, not yet in handlers_
   std::vector<std::function<void()>> functions_;
   bool stopping_ = false;
   std::thread thread_;

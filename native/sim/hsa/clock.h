@@ -2,7 +2,8 @@
 //
 // It runs with the host's monotonic clock, so that what a program times on the host and on the device can be
 // laid side by side; but a dispatch lasts as long as its simulated cycles say, which may be longer than the
-// host took. So that no timestamp lies in the future, the clock skips ahead past the end of each such dispatch.
+// host took. So that no timestamp lies in the future, the clock skips ahead past the end of each such
+// dispatch.
 #pragma once
 
 #include <atomic>

@@ -39,7 +39,8 @@ bool number_from(const char* name, Number low, Number high, Number* out, std::st
 bool parse_device(const std::string& text, Config* config, std::string* error) {
   std::string name = text;
   if (name.rfind("sim:", 0) == 0) name = name.substr(4);
-  if (std::size_t x = name.rfind('x'); x != std::string::npos && x > 0 && name.compare(0, 3, "gfx") == 0 && x > 2) {
+  if (std::size_t x = name.rfind('x');
+      x != std::string::npos && x > 0 && name.compare(0, 3, "gfx") == 0 && x > 2) {
     if (!parse_number(name.c_str() + x + 1, &config->gpu_count) || config->gpu_count < 1 ||
         config->gpu_count > 16) {
       *error = "KERNCAP_SIM=" + text + ": the count after 'x' must be from 1 to 16";
@@ -49,7 +50,8 @@ bool parse_device(const std::string& text, Config* config, std::string* error) {
   }
   std::optional<Arch> arch = parse_arch(name);
   if (!arch) {
-    *error = "KERNCAP_SIM=" + text + " is no simulated device; use gfx90a, gfx942 or gfx1100, with xN for N of them";
+    *error = "KERNCAP_SIM=" + text +
+             " is no simulated device; use gfx90a, gfx942 or gfx1100, with xN for N of them";
     return false;
   }
   config->gpu.arch = *arch;

@@ -11,7 +11,8 @@ namespace kerncap::sim::rt {
 struct Config {
   GpuConfig gpu;
   unsigned gpu_count = 1;
-  // Intercept handlers get all packets of a doorbell ring at once, or one packet a call as in ROCm 7.0 and older.
+  // Intercept handlers get all packets of a doorbell ring at once, or one packet a call as in ROCm 7.0 and
+  // older.
   bool intercept_batches = true;
   std::uint64_t memory_bytes = 0;  // device memory of each GPU; 0: what the real one has
 

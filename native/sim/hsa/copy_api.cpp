@@ -51,13 +51,14 @@ hsa_status_t hsa_amd_memory_fill(void* ptr, std::uint32_t value, std::size_t cou
   KERNCAP_SIM_RUNTIME(rt);
   if (ptr == nullptr || reinterpret_cast<std::uint64_t>(ptr) % sizeof value != 0)
     return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-  if (hsa_status_t s = check_bounds(rt, ptr, count * sizeof value, "allocation"); s != HSA_STATUS_SUCCESS) return s;
+  if (hsa_status_t s = check_bounds(rt, ptr, count * sizeof value, "allocation"); s != HSA_STATUS_SUCCESS)
+    return s;
   std::fill_n(static_cast<std::uint32_t*>(ptr), count, value);
   return HSA_STATUS_SUCCESS;
 }
 
-hsa_status_t hsa_amd_memory_async_copy(void* dst, hsa_agent_t dst_agent, const void* src, hsa_agent_t src_agent,
-                                       std::size_t size, std::uint32_t num_dep_signals,
+hsa_status_t hsa_amd_memory_async_copy(void* dst, hsa_agent_t dst_agent, const void* src,
+                                       hsa_agent_t src_agent, std::size_t size, std::uint32_t num_dep_signals,
                                        const hsa_signal_t* dep_signals, hsa_signal_t completion_signal) {
   KERNCAP_SIM_RUNTIME(rt);
   if (dst == nullptr || src == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -68,16 +69,18 @@ hsa_status_t hsa_amd_memory_async_copy(void* dst, hsa_agent_t dst_agent, const v
   if (hsa_status_t s = check_bounds(rt, src, size, "source"); s != HSA_STATUS_SUCCESS) return s;
   std::vector<SignalRef> dependencies;
   if (!collect(rt, num_dep_signals, dep_signals, &dependencies)) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-  engine_for(rt, to, from)->enqueue(std::move(dependencies), SignalRef(&rt->signals, completion_signal), size,
-                                    [=] { std::memmove(dst, src, size); });
+  engine_for(rt, to, from)
+      ->enqueue(std::move(dependencies), SignalRef(&rt->signals, completion_signal), size,
+                [=] { std::memmove(dst, src, size); });
   return HSA_STATUS_SUCCESS;
 }
 
 hsa_status_t hsa_amd_memory_async_copy_on_engine(void* dst, hsa_agent_t dst_agent, const void* src,
                                                  hsa_agent_t src_agent, std::size_t size,
-                                                 std::uint32_t num_dep_signals, const hsa_signal_t* dep_signals,
-                                                 hsa_signal_t completion_signal, hsa_amd_sdma_engine_id_t engine_id,
-                                                 bool) {
+                                                 std::uint32_t num_dep_signals,
+                                                 const hsa_signal_t* dep_signals,
+                                                 hsa_signal_t completion_signal,
+                                                 hsa_amd_sdma_engine_id_t engine_id, bool) {
   if (engine_id == 0 || (engine_id & (engine_id - 1)) != 0) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   return hsa_amd_memory_async_copy(dst, dst_agent, src, src_agent, size, num_dep_signals, dep_signals,
                                    completion_signal);
@@ -114,9 +117,9 @@ hsa_status_t hsa_amd_memory_async_copy_rect(const hsa_pitched_ptr_t* dst, const 
   auto work = [to = *dst, from = *src, at = *dst_offset, off = *src_offset, n = *range] {
     for (std::uint32_t z = 0; z < n.z; ++z)
       for (std::uint32_t y = 0; y < n.y; ++y)
-        std::memmove(static_cast<char*>(to.base) + (at.z + z) * to.slice + (at.y + y) * to.pitch + at.x,
-                     static_cast<char*>(from.base) + (off.z + z) * from.slice + (off.y + y) * from.pitch + off.x,
-                     n.x);
+        std::memmove(
+            static_cast<char*>(to.base) + (at.z + z) * to.slice + (at.y + y) * to.pitch + at.x,
+            static_cast<char*>(from.base) + (off.z + z) * from.slice + (off.y + y) * from.pitch + off.x, n.x);
   };
   agent->copies->enqueue(std::move(dependencies), SignalRef(&rt->signals, completion_signal),
                          std::uint64_t{range->x} * range->y * range->z, std::move(work));
@@ -129,7 +132,8 @@ hsa_status_t hsa_amd_profiling_async_copy_enable(bool enable) {
   return HSA_STATUS_SUCCESS;
 }
 
-hsa_status_t hsa_amd_profiling_get_async_copy_time(hsa_signal_t signal, hsa_amd_profiling_async_copy_time_t* time) {
+hsa_status_t hsa_amd_profiling_get_async_copy_time(hsa_signal_t signal,
+                                                   hsa_amd_profiling_async_copy_time_t* time) {
   KERNCAP_SIM_RUNTIME(rt);
   (void)rt;
   if (time == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;

@@ -7,7 +7,8 @@
 namespace kerncap::sim::rt {
 namespace {
 
-// A simulated copy takes a start-up time and then moves 64 bytes a nanosecond, about what a PCIe 5 x16 link does.
+// A simulated copy takes a start-up time and then moves 64 bytes a nanosecond, about what a PCIe 5 x16 link
+// does.
 constexpr std::uint64_t kStartUpNs = 2000;
 constexpr std::uint64_t kBytesPerNs = 64;
 

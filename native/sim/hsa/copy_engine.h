@@ -20,9 +20,9 @@ class CopyEngine {
   CopyEngine(Runtime* runtime, Agent* agent) : runtime_(runtime), agent_(agent) {}
   ~CopyEngine();
 
-  // Runs `work` when every signal is 0, then takes 1 off `completion` (may be null). A signal that turns negative
-  // means an error: the work is left out and the completion signal set to that value. `bytes` are what the job's
-  // simulated duration is computed from.
+  // Runs `work` when every signal is 0, then takes 1 off `completion` (may be null). A signal that turns
+  // negative means an error: the work is left out and the completion signal set to that value. `bytes` are
+  // what the job's simulated duration is computed from.
   void enqueue(std::vector<SignalRef> dependencies, SignalRef completion, std::uint64_t bytes,
                std::function<void()> work);
 

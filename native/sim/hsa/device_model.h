@@ -7,16 +7,16 @@
 
 namespace kerncap::sim::rt {
 
-// Signals hold timestamps in ticks of the agent's clock; the runtime's own functions speak nanoseconds, as the
-// kernel driver's system clock does.
+// Signals hold timestamps in ticks of the agent's clock; the runtime's own functions speak nanoseconds, as
+// the kernel driver's system clock does.
 inline constexpr std::uint64_t kAgentClockHz = 100'000'000;
 inline constexpr std::uint64_t kSystemClockHz = 1'000'000'000;
 inline constexpr std::uint64_t kNanosecondsPerTick = kSystemClockHz / kAgentClockHz;
 
 struct DeviceModel {
-  const char* name;     // gfx942
-  const char* isa;      // amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-
-  const char* product;  // marketing name; says that it is simulated
+  const char* name;                   // gfx942
+  const char* isa;                    // amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-
+  const char* product;                // marketing name; says that it is simulated
   std::uint32_t elf_machine;          // EF_AMDGPU_MACH in e_flags
   std::uint32_t elf_generic_machine;  // of the generic target that runs on it too; 0: none
   std::uint32_t chip_id;

@@ -7,13 +7,36 @@ namespace kerncap::sim::rt {
 namespace {
 
 // Forms, opcodes and content types: DWARF 5, sections 7.5.6 and 7.22.
-enum : unsigned { kFormBlock2 = 3, kFormBlock4 = 4, kFormData2 = 5, kFormData4 = 6, kFormData8 = 7, kFormString = 8,
-                  kFormBlock = 9, kFormBlock1 = 10, kFormData1 = 11, kFormStrp = 14, kFormUdata = 15,
-                  kFormData16 = 0x1e, kFormLineStrp = 0x1f };
+enum : unsigned {
+  kFormBlock2 = 3,
+  kFormBlock4 = 4,
+  kFormData2 = 5,
+  kFormData4 = 6,
+  kFormData8 = 7,
+  kFormString = 8,
+  kFormBlock = 9,
+  kFormBlock1 = 10,
+  kFormData1 = 11,
+  kFormStrp = 14,
+  kFormUdata = 15,
+  kFormData16 = 0x1e,
+  kFormLineStrp = 0x1f
+};
 enum : unsigned { kContentPath = 1, kContentDirectory = 2 };
-enum : unsigned { kCopy = 1, kAdvancePc = 2, kAdvanceLine = 3, kSetFile = 4, kSetColumn = 5, kNegateStatement = 6,
-                  kBasicBlock = 7, kConstAddPc = 8, kFixedAdvancePc = 9, kPrologueEnd = 10, kEpilogueBegin = 11,
-                  kSetIsa = 12 };
+enum : unsigned {
+  kCopy = 1,
+  kAdvancePc = 2,
+  kAdvanceLine = 3,
+  kSetFile = 4,
+  kSetColumn = 5,
+  kNegateStatement = 6,
+  kBasicBlock = 7,
+  kConstAddPc = 8,
+  kFixedAdvancePc = 9,
+  kPrologueEnd = 10,
+  kEpilogueBegin = 11,
+  kSetIsa = 12
+};
 enum : unsigned { kEndSequence = 1, kSetAddress = 2 };
 
 // Reads past the end give zeros and set `bad`.
@@ -123,20 +146,48 @@ void read_entry_v5(Cursor& in, const std::vector<std::pair<std::uint64_t, std::u
     std::string text;
     std::uint64_t number = 0;
     switch (form) {
-      case kFormString: text = in.text(); break;
-      case kFormLineStrp: text = text_at(sections.line_str, in.get<std::uint32_t>()); break;
-      case kFormStrp: text = text_at(sections.str, in.get<std::uint32_t>()); break;
-      case kFormUdata: number = in.uleb(); break;
-      case kFormData1: number = in.get<std::uint8_t>(); break;
-      case kFormData2: number = in.get<std::uint16_t>(); break;
-      case kFormData4: number = in.get<std::uint32_t>(); break;
-      case kFormData8: number = in.get<std::uint64_t>(); break;
-      case kFormData16: in.skip(16); break;
-      case kFormBlock: in.skip(in.uleb()); break;
-      case kFormBlock1: in.skip(in.get<std::uint8_t>()); break;
-      case kFormBlock2: in.skip(in.get<std::uint16_t>()); break;
-      case kFormBlock4: in.skip(in.get<std::uint32_t>()); break;
-      default: in.bad = true; return;
+      case kFormString:
+        text = in.text();
+        break;
+      case kFormLineStrp:
+        text = text_at(sections.line_str, in.get<std::uint32_t>());
+        break;
+      case kFormStrp:
+        text = text_at(sections.str, in.get<std::uint32_t>());
+        break;
+      case kFormUdata:
+        number = in.uleb();
+        break;
+      case kFormData1:
+        number = in.get<std::uint8_t>();
+        break;
+      case kFormData2:
+        number = in.get<std::uint16_t>();
+        break;
+      case kFormData4:
+        number = in.get<std::uint32_t>();
+        break;
+      case kFormData8:
+        number = in.get<std::uint64_t>();
+        break;
+      case kFormData16:
+        in.skip(16);
+        break;
+      case kFormBlock:
+        in.skip(in.uleb());
+        break;
+      case kFormBlock1:
+        in.skip(in.get<std::uint8_t>());
+        break;
+      case kFormBlock2:
+        in.skip(in.get<std::uint16_t>());
+        break;
+      case kFormBlock4:
+        in.skip(in.get<std::uint32_t>());
+        break;
+      default:
+        in.bad = true;
+        return;
     }
     if (content == kContentPath) out->name = std::move(text);
     if (content == kContentDirectory) out->directory = number;
@@ -206,22 +257,36 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> run_program(Cursor progra
         }
         break;
       }
-      case kCopy: emit(false); break;
-      case kAdvancePc: row.address += program.uleb() * unit.min_length; break;
-      case kAdvanceLine: row.line += static_cast<std::uint64_t>(program.sleb()); break;
-      case kSetFile: row.file = program.uleb(); break;
+      case kCopy:
+        emit(false);
+        break;
+      case kAdvancePc:
+        row.address += program.uleb() * unit.min_length;
+        break;
+      case kAdvanceLine:
+        row.line += static_cast<std::uint64_t>(program.sleb());
+        break;
+      case kSetFile:
+        row.file = program.uleb();
+        break;
       case kSetColumn:
-      case kSetIsa: program.uleb(); break;
+      case kSetIsa:
+        program.uleb();
+        break;
       case kConstAddPc:
         row.address += std::uint64_t{(255u - unit.opcode_base) / unit.line_range} * unit.min_length;
         break;
-      case kFixedAdvancePc: row.address += program.get<std::uint16_t>(); break;
+      case kFixedAdvancePc:
+        row.address += program.get<std::uint16_t>();
+        break;
       case kNegateStatement:
       case kBasicBlock:
       case kPrologueEnd:
-      case kEpilogueBegin: break;
+      case kEpilogueBegin:
+        break;
       default:
-        for (unsigned i = 0; opcode - 1 < unit.operand_counts.size() && i < unit.operand_counts[opcode - 1]; ++i)
+        for (unsigned i = 0; opcode - 1 < unit.operand_counts.size() && i < unit.operand_counts[opcode - 1];
+             ++i)
           program.uleb();
     }
   }

@@ -58,7 +58,8 @@ bool ElfImage::read_segments(std::string* error) {
       return false;
     }
     if (segment.p_type != PT_LOAD || segment.p_memsz == 0) continue;
-    if (segment.p_filesz > segment.p_memsz || slice(segment.p_offset, segment.p_filesz).size() != segment.p_filesz ||
+    if (segment.p_filesz > segment.p_memsz ||
+        slice(segment.p_offset, segment.p_filesz).size() != segment.p_filesz ||
         segment.p_vaddr + segment.p_memsz < segment.p_vaddr) {
       *error = "segment " + std::to_string(i) + " lies outside the file";
       return false;
@@ -133,7 +134,8 @@ std::span<const unsigned char> ElfImage::section_bytes(std::string_view name) co
   const Elf64_Shdr* names = section(header_.e_shstrndx);
   if (names == nullptr) return {};
   for (const Elf64_Shdr& s : sections_) {
-    if (s.sh_type == SHT_NOBITS || (s.sh_flags & SHF_COMPRESSED) != 0 || text_at(*names, s.sh_name) != name) continue;
+    if (s.sh_type == SHT_NOBITS || (s.sh_flags & SHF_COMPRESSED) != 0 || text_at(*names, s.sh_name) != name)
+      continue;
     return slice(s.sh_offset, s.sh_size);
   }
   return {};

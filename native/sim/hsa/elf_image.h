@@ -29,7 +29,8 @@ class ElfImage {
     std::int64_t addend;
   };
 
-  // `bytes` must outlive the image. On a file that is no AMDGPU code object of version 3 to 6: nullopt and why.
+  // `bytes` must outlive the image. On a file that is no AMDGPU code object of version 3 to 6: nullopt and
+  // why.
   static std::optional<ElfImage> parse(std::span<const unsigned char> bytes, std::string* error);
 
   [[nodiscard]] const std::vector<Elf64_Phdr>& load_segments() const { return loads_; }

@@ -16,7 +16,9 @@ using namespace kerncap::abi;  // NOLINT
 // The kernarg alignment that ROCr answers for every kernel: descriptors do not hold one.
 constexpr std::uint32_t kKernargAlignment = 16;
 
-hsa_executable_symbol_t handle_of(const LoadedSymbol* symbol) { return {reinterpret_cast<std::uint64_t>(symbol)}; }
+hsa_executable_symbol_t handle_of(const LoadedSymbol* symbol) {
+  return {reinterpret_cast<std::uint64_t>(symbol)};
+}
 
 std::vector<LoadedSymbol*> symbols_of(Executable* executable, const Agent* agent) {
   std::vector<LoadedSymbol*> out;
@@ -140,7 +142,8 @@ hsa_status_t hsa_executable_create_alt(hsa_profile_t profile, hsa_default_float_
 
 hsa_status_t hsa_executable_create(hsa_profile_t profile, hsa_executable_state_t state, const char* options,
                                    hsa_executable_t* executable) {
-  hsa_status_t status = hsa_executable_create_alt(profile, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, options, executable);
+  hsa_status_t status =
+      hsa_executable_create_alt(profile, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, options, executable);
   if (status == HSA_STATUS_SUCCESS && state == HSA_EXECUTABLE_STATE_FROZEN)
     status = hsa_executable_freeze(*executable, options);
   return status;
@@ -167,7 +170,8 @@ hsa_status_t hsa_executable_load_agent_code_object(hsa_executable_t handle, hsa_
   }
   LoadedCodeObject* object = nullptr;
   hsa_status_t status = rt->loader.load(executable.get(), agent, std::move(reader), &object);
-  if (status == HSA_STATUS_SUCCESS && loaded != nullptr) loaded->handle = reinterpret_cast<std::uint64_t>(object);
+  if (status == HSA_STATUS_SUCCESS && loaded != nullptr)
+    loaded->handle = reinterpret_cast<std::uint64_t>(object);
   return status;
 }
 
@@ -207,7 +211,8 @@ hsa_status_t hsa_executable_get_info(hsa_executable_t handle, hsa_executable_inf
   return HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
 
-hsa_status_t hsa_executable_global_variable_define(hsa_executable_t executable, const char* name, void* address) {
+hsa_status_t hsa_executable_global_variable_define(hsa_executable_t executable, const char* name,
+                                                   void* address) {
   return define_variable(executable, nullptr, name, address);
 }
 
@@ -215,11 +220,12 @@ hsa_status_t hsa_executable_agent_global_variable_define(hsa_executable_t execut
                                                          const char* name, void* address) {
   KERNCAP_SIM_RUNTIME(rt);
   Agent* agent = rt->find_agent(handle);
-  return agent == nullptr ? HSA_STATUS_ERROR_INVALID_AGENT : define_variable(executable, agent, name, address);
+  return agent == nullptr ? HSA_STATUS_ERROR_INVALID_AGENT
+                          : define_variable(executable, agent, name, address);
 }
 
-hsa_status_t hsa_executable_readonly_variable_define(hsa_executable_t executable, hsa_agent_t agent, const char* name,
-                                                     void* address) {
+hsa_status_t hsa_executable_readonly_variable_define(hsa_executable_t executable, hsa_agent_t agent,
+                                                     const char* name, void* address) {
   return hsa_executable_agent_global_variable_define(executable, agent, name, address);
 }
 
@@ -235,8 +241,8 @@ hsa_status_t hsa_executable_validate_alt(hsa_executable_t handle, const char*, s
   return hsa_executable_validate(handle, result);
 }
 
-hsa_status_t hsa_executable_get_symbol_by_name(hsa_executable_t handle, const char* name, const hsa_agent_t* agent,
-                                               hsa_executable_symbol_t* symbol) {
+hsa_status_t hsa_executable_get_symbol_by_name(hsa_executable_t handle, const char* name,
+                                               const hsa_agent_t* agent, hsa_executable_symbol_t* symbol) {
   KERNCAP_SIM_RUNTIME(rt);
   if (name == nullptr || symbol == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   std::shared_ptr<Executable> executable = rt->loader.find(handle);
@@ -250,13 +256,13 @@ hsa_status_t hsa_executable_get_symbol_by_name(hsa_executable_t handle, const ch
   return HSA_STATUS_SUCCESS;
 }
 
-hsa_status_t hsa_executable_get_symbol(hsa_executable_t executable, const char*, const char* name, hsa_agent_t agent,
-                                       std::int32_t, hsa_executable_symbol_t* symbol) {
+hsa_status_t hsa_executable_get_symbol(hsa_executable_t executable, const char*, const char* name,
+                                       hsa_agent_t agent, std::int32_t, hsa_executable_symbol_t* symbol) {
   return hsa_executable_get_symbol_by_name(executable, name, agent.handle != 0 ? &agent : nullptr, symbol);
 }
 
-hsa_status_t hsa_executable_symbol_get_info(hsa_executable_symbol_t handle, hsa_executable_symbol_info_t attribute,
-                                            void* value) {
+hsa_status_t hsa_executable_symbol_get_info(hsa_executable_symbol_t handle,
+                                            hsa_executable_symbol_info_t attribute, void* value) {
   KERNCAP_SIM_RUNTIME(rt);
   if (value == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   const LoadedSymbol* symbol = rt->loader.find_symbol(handle);
@@ -292,20 +298,23 @@ hsa_status_t hsa_executable_symbol_get_info(hsa_executable_symbol_t handle, hsa_
 }
 
 hsa_status_t hsa_executable_iterate_symbols(hsa_executable_t handle,
-                                            hsa_status_t (*callback)(hsa_executable_t, hsa_executable_symbol_t, void*),
+                                            hsa_status_t (*callback)(hsa_executable_t,
+                                                                     hsa_executable_symbol_t, void*),
                                             void* data) {
   KERNCAP_SIM_RUNTIME(rt);
   if (callback == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   std::shared_ptr<Executable> executable = rt->loader.find(handle);
   if (executable == nullptr) return HSA_STATUS_ERROR_INVALID_EXECUTABLE;
   for (LoadedSymbol* symbol : symbols_of(executable.get(), nullptr))
-    if (hsa_status_t status = callback(handle, handle_of(symbol), data); status != HSA_STATUS_SUCCESS) return status;
+    if (hsa_status_t status = callback(handle, handle_of(symbol), data); status != HSA_STATUS_SUCCESS)
+      return status;
   return HSA_STATUS_SUCCESS;
 }
 
-hsa_status_t hsa_executable_iterate_agent_symbols(
-    hsa_executable_t handle, hsa_agent_t agent_handle,
-    hsa_status_t (*callback)(hsa_executable_t, hsa_agent_t, hsa_executable_symbol_t, void*), void* data) {
+hsa_status_t hsa_executable_iterate_agent_symbols(hsa_executable_t handle, hsa_agent_t agent_handle,
+                                                  hsa_status_t (*callback)(hsa_executable_t, hsa_agent_t,
+                                                                           hsa_executable_symbol_t, void*),
+                                                  void* data) {
   KERNCAP_SIM_RUNTIME(rt);
   if (callback == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   std::shared_ptr<Executable> executable = rt->loader.find(handle);
@@ -329,7 +338,8 @@ hsa_status_t hsa_executable_iterate_program_symbols(hsa_executable_t handle,
 }
 
 // The code-object functions of HSA 1.0 worked on HSAIL's own format.
-hsa_status_t hsa_code_object_serialize(hsa_code_object_t, hsa_status_t (*)(std::size_t, hsa_callback_data_t, void**),
+hsa_status_t hsa_code_object_serialize(hsa_code_object_t,
+                                       hsa_status_t (*)(std::size_t, hsa_callback_data_t, void**),
                                        hsa_callback_data_t, const char*, void**, std::size_t*) {
   return HSA_STATUS_ERROR_INVALID_CODE_OBJECT;
 }
@@ -343,14 +353,16 @@ hsa_status_t hsa_code_object_get_info(hsa_code_object_t, hsa_code_object_info_t,
 hsa_status_t hsa_code_object_get_symbol(hsa_code_object_t, const char*, hsa_code_symbol_t*) {
   return HSA_STATUS_ERROR_INVALID_CODE_OBJECT;
 }
-hsa_status_t hsa_code_object_get_symbol_from_name(hsa_code_object_t, const char*, const char*, hsa_code_symbol_t*) {
+hsa_status_t hsa_code_object_get_symbol_from_name(hsa_code_object_t, const char*, const char*,
+                                                  hsa_code_symbol_t*) {
   return HSA_STATUS_ERROR_INVALID_CODE_OBJECT;
 }
 hsa_status_t hsa_code_symbol_get_info(hsa_code_symbol_t, hsa_code_symbol_info_t, void*) {
   return HSA_STATUS_ERROR_INVALID_CODE_SYMBOL;
 }
 hsa_status_t hsa_code_object_iterate_symbols(hsa_code_object_t,
-                                             hsa_status_t (*)(hsa_code_object_t, hsa_code_symbol_t, void*), void*) {
+                                             hsa_status_t (*)(hsa_code_object_t, hsa_code_symbol_t, void*),
+                                             void*) {
   return HSA_STATUS_ERROR_INVALID_CODE_OBJECT;
 }
 hsa_status_t hsa_executable_load_code_object(hsa_executable_t, hsa_agent_t, hsa_code_object_t, const char*) {

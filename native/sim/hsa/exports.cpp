@@ -26,18 +26,18 @@ KERNCAP_HSA_IMAGE_FUNCTIONS(KERNCAP_SIM_EXPORT_IMAGE)
   KERNCAP_EXPORT std::uint64_t old_name(const hsa_queue_t* queue) { \
     return api_tables().core.name##_fn(queue);                      \
   }
-#define KERNCAP_SIM_QUEUE_STORE(old_name, name)                                   \
+#define KERNCAP_SIM_QUEUE_STORE(old_name, name)                                 \
   KERNCAP_EXPORT void old_name(const hsa_queue_t* queue, std::uint64_t value) { \
-    api_tables().core.name##_fn(queue, value);                                    \
+    api_tables().core.name##_fn(queue, value);                                  \
   }
-#define KERNCAP_SIM_QUEUE_ADD(old_name, name)                                              \
+#define KERNCAP_SIM_QUEUE_ADD(old_name, name)                                            \
   KERNCAP_EXPORT std::uint64_t old_name(const hsa_queue_t* queue, std::uint64_t value) { \
-    return api_tables().core.name##_fn(queue, value);                                      \
+    return api_tables().core.name##_fn(queue, value);                                    \
   }
-#define KERNCAP_SIM_QUEUE_CAS(old_name, name)                                                       \
-  KERNCAP_EXPORT std::uint64_t old_name(const hsa_queue_t* queue, std::uint64_t expected,           \
-                                        std::uint64_t value) {                                      \
-    return api_tables().core.name##_fn(queue, expected, value);                                     \
+#define KERNCAP_SIM_QUEUE_CAS(old_name, name)                                             \
+  KERNCAP_EXPORT std::uint64_t old_name(const hsa_queue_t* queue, std::uint64_t expected, \
+                                        std::uint64_t value) {                            \
+    return api_tables().core.name##_fn(queue, expected, value);                           \
   }
 KERNCAP_SIM_QUEUE_LOAD(hsa_queue_load_read_index_acquire, hsa_queue_load_read_index_scacquire)
 KERNCAP_SIM_QUEUE_LOAD(hsa_queue_load_write_index_acquire, hsa_queue_load_write_index_scacquire)
@@ -50,13 +50,13 @@ KERNCAP_SIM_QUEUE_CAS(hsa_queue_cas_write_index_acq_rel, hsa_queue_cas_write_ind
 KERNCAP_SIM_QUEUE_CAS(hsa_queue_cas_write_index_acquire, hsa_queue_cas_write_index_scacquire)
 KERNCAP_SIM_QUEUE_CAS(hsa_queue_cas_write_index_release, hsa_queue_cas_write_index_screlease)
 
-#define KERNCAP_SIM_SIGNAL_VOID(op, old_order, order)                                               \
+#define KERNCAP_SIM_SIGNAL_VOID(op, old_order, order)                                                \
   KERNCAP_EXPORT void hsa_signal_##op##_##old_order(hsa_signal_t signal, hsa_signal_value_t value) { \
-    api_tables().core.hsa_signal_##op##_##order##_fn(signal, value);                                \
+    api_tables().core.hsa_signal_##op##_##order##_fn(signal, value);                                 \
   }
-#define KERNCAP_SIM_SIGNAL_ALL(op)                     \
-  KERNCAP_SIM_SIGNAL_VOID(op, acq_rel, scacq_screl)    \
-  KERNCAP_SIM_SIGNAL_VOID(op, acquire, scacquire)      \
+#define KERNCAP_SIM_SIGNAL_ALL(op)                  \
+  KERNCAP_SIM_SIGNAL_VOID(op, acq_rel, scacq_screl) \
+  KERNCAP_SIM_SIGNAL_VOID(op, acquire, scacquire)   \
   KERNCAP_SIM_SIGNAL_VOID(op, release, screlease)
 KERNCAP_SIM_SIGNAL_ALL(add)
 KERNCAP_SIM_SIGNAL_ALL(subtract)
@@ -65,14 +65,14 @@ KERNCAP_SIM_SIGNAL_ALL(or)
 KERNCAP_SIM_SIGNAL_ALL(xor)
 KERNCAP_SIM_SIGNAL_VOID(store, release, screlease)
 
-#define KERNCAP_SIM_SIGNAL_EXCHANGE(old_order, order)                                              \
-  KERNCAP_EXPORT hsa_signal_value_t hsa_signal_exchange_##old_order(hsa_signal_t signal,           \
-                                                                    hsa_signal_value_t value) {    \
-    return api_tables().core.hsa_signal_exchange_##order##_fn(signal, value);                      \
-  }                                                                                                \
-  KERNCAP_EXPORT hsa_signal_value_t hsa_signal_cas_##old_order(                                    \
-      hsa_signal_t signal, hsa_signal_value_t expected, hsa_signal_value_t value) {                \
-    return api_tables().core.hsa_signal_cas_##order##_fn(signal, expected, value);                 \
+#define KERNCAP_SIM_SIGNAL_EXCHANGE(old_order, order)                                           \
+  KERNCAP_EXPORT hsa_signal_value_t hsa_signal_exchange_##old_order(hsa_signal_t signal,        \
+                                                                    hsa_signal_value_t value) { \
+    return api_tables().core.hsa_signal_exchange_##order##_fn(signal, value);                   \
+  }                                                                                             \
+  KERNCAP_EXPORT hsa_signal_value_t hsa_signal_cas_##old_order(                                 \
+      hsa_signal_t signal, hsa_signal_value_t expected, hsa_signal_value_t value) {             \
+    return api_tables().core.hsa_signal_cas_##order##_fn(signal, expected, value);              \
   }
 KERNCAP_SIM_SIGNAL_EXCHANGE(acq_rel, scacq_screl)
 KERNCAP_SIM_SIGNAL_EXCHANGE(acquire, scacquire)
@@ -82,7 +82,8 @@ KERNCAP_EXPORT hsa_signal_value_t hsa_signal_load_acquire(hsa_signal_t signal) {
   return api_tables().core.hsa_signal_load_scacquire_fn(signal);
 }
 
-KERNCAP_EXPORT hsa_signal_value_t hsa_signal_wait_acquire(hsa_signal_t signal, hsa_signal_condition_t condition,
+KERNCAP_EXPORT hsa_signal_value_t hsa_signal_wait_acquire(hsa_signal_t signal,
+                                                          hsa_signal_condition_t condition,
                                                           hsa_signal_value_t compare_value,
                                                           std::uint64_t timeout_hint,
                                                           hsa_wait_state_t wait_state_hint) {

@@ -1,4 +1,5 @@
-// What happens when a dispatch faults: a paragraph on stderr, the memory-fault event, the queue's error callback.
+// What happens when a dispatch faults: a paragraph on stderr, the memory-fault event, the queue's error
+// callback.
 #pragma once
 
 #include <string>
@@ -11,8 +12,8 @@ namespace kerncap::sim::rt {
 
 abi::hsa_status_t status_of(Fault::Kind kind);
 
-// Prints the fault, with its source line where the code object has one, and raises the event. Whether an event
-// handler took it.
+// Prints the fault, with its source line where the code object has one, and raises the event. Whether an
+// event handler took it.
 bool report_fault(Runtime* runtime, Agent* agent, Fault fault);
 
 // What was reported last, as text, and the address it was about; empty when nothing faulted yet.

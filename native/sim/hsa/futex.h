@@ -14,7 +14,8 @@ namespace kerncap::sim::rt {
 
 // Sleeps while *word is `expected`, for at most `timeout_ns`.
 inline void futex_wait(std::atomic<std::uint32_t>* word, std::uint32_t expected, std::uint64_t timeout_ns) {
-  timespec limit{static_cast<time_t>(timeout_ns / 1'000'000'000), static_cast<long>(timeout_ns % 1'000'000'000)};
+  timespec limit{static_cast<time_t>(timeout_ns / 1'000'000'000),
+                 static_cast<long>(timeout_ns % 1'000'000'000)};
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &limit, nullptr, 0);
 }
 

@@ -121,9 +121,11 @@ HardwareQueue::Result HardwareQueue::process(const Packet& packet, std::uint64_t
       }
       [[fallthrough]];
     default:
-      complain("queue %llu: packet %llu has type %u (first bytes %02x %02x %02x %02x), which this GPU does not run",
-               static_cast<unsigned long long>(handle()->id), static_cast<unsigned long long>(index), type,
-               packet.rest[0], packet.rest[1], packet.rest[2], packet.rest[3]);
+      complain(
+          "queue %llu: packet %llu has type %u (first bytes %02x %02x %02x %02x), which this GPU does not "
+          "run",
+          static_cast<unsigned long long>(handle()->id), static_cast<unsigned long long>(index), type,
+          packet.rest[0], packet.rest[1], packet.rest[2], packet.rest[3]);
       fail(HSA_STATUS_ERROR_INVALID_PACKET_FORMAT);
       return Result::failed;
   }
@@ -141,8 +143,8 @@ HardwareQueue::Result HardwareQueue::dispatch(const Packet& packet, std::uint64_
   {
     KernelActivity running;
     outcome = agent_->gpu->run(&packet, reinterpret_cast<std::uint64_t>(&packet),
-                               reinterpret_cast<std::uint64_t>(amd_), index, tracked.enabled() ? &written : nullptr,
-                               &stop_);
+                               reinterpret_cast<std::uint64_t>(amd_), index,
+                               tracked.enabled() ? &written : nullptr, &stop_);
   }
   if (!written.empty()) tracked.add(written);
   {
@@ -171,14 +173,16 @@ HardwareQueue::Result HardwareQueue::dispatch(const Packet& packet, std::uint64_
   return Result::done;
 }
 
-// The slot is free before the signal says that the packet is done, so whoever waits for the signal finds room.
+// The slot is free before the signal says that the packet is done, so whoever waits for the signal finds
+// room.
 void HardwareQueue::complete(hsa_signal_t handle, std::uint64_t start_ticks, std::uint64_t end_ticks) {
   Signal* signal = Signal::from(handle);
   const std::uint64_t index = read_index();
   __atomic_store_n(&slot(index)->header, std::uint16_t{HSA_PACKET_TYPE_INVALID}, __ATOMIC_RELEASE);
   __atomic_store_n(&amd_->read_dispatch_id, index + 1, __ATOMIC_RELEASE);
   if (signal != nullptr) {
-    if ((__atomic_load_n(&amd_->queue_properties, __ATOMIC_RELAXED) & AMD_QUEUE_PROPERTIES_ENABLE_PROFILING) != 0) {
+    if ((__atomic_load_n(&amd_->queue_properties, __ATOMIC_RELAXED) &
+         AMD_QUEUE_PROPERTIES_ENABLE_PROFILING) != 0) {
       signal->amd.start_ts = start_ticks;
       signal->amd.end_ts = end_ticks;
     }
@@ -226,9 +230,8 @@ HardwareQueue::Result HardwareQueue::wait_value(const Packet& packet) {
 // In the async-event thread, as ROCr does, so that the callback may destroy the queue.
 void HardwareQueue::fail(hsa_status_t status) {
   if (callback_ == nullptr) return;
-  runtime_->events.run_soon([callback = callback_, data = callback_data_, source = reported_as_.load(), status] {
-    callback(status, source, data);
-  });
+  runtime_->events.run_soon([callback = callback_, data = callback_data_, source = reported_as_.load(),
+                             status] { callback(status, source, data); });
 }
 
 }  // namespace kerncap::sim::rt

@@ -17,13 +17,16 @@ struct Cursor {
 thread_local Cursor t_cursor;
 
 bool is_marker(const Packet& packet) {
-  return packet.type() == HSA_PACKET_TYPE_VENDOR_SPECIFIC && packet.rest[0] == AMD_AQL_FORMAT_INTERCEPT_MARKER;
+  return packet.type() == HSA_PACKET_TYPE_VENDOR_SPECIFIC &&
+         packet.rest[0] == AMD_AQL_FORMAT_INTERCEPT_MARKER;
 }
 
 }  // namespace
 
-InterceptQueue::InterceptQueue(Runtime* runtime, std::shared_ptr<HardwareQueue> hardware, std::uint32_t packets)
-    : Queue(runtime, hardware->agent(), packets, hardware->handle()->type, nullptr), hardware_(std::move(hardware)) {
+InterceptQueue::InterceptQueue(Runtime* runtime, std::shared_ptr<HardwareQueue> hardware,
+                               std::uint32_t packets)
+    : Queue(runtime, hardware->agent(), packets, hardware->handle()->type, nullptr),
+      hardware_(std::move(hardware)) {
   hardware_->report_as(handle());
 }
 
@@ -61,9 +64,9 @@ void InterceptQueue::process() {
   const std::uint64_t longest = runtime_->config().intercept_batches ? size() : 1;
   while (flush_overflow()) {
     const std::uint64_t first = read_index();
-    const std::uint64_t limit = std::min<std::uint64_t>(
-        std::min(longest, size() - (first & (size() - 1))),  // contiguous in memory
-        write_index() - first);
+    const std::uint64_t limit =
+        std::min<std::uint64_t>(std::min(longest, size() - (first & (size() - 1))),  // contiguous in memory
+                                write_index() - first);
     std::uint64_t count = 0;
     while (count < limit && slot(first + count)->type() != HSA_PACKET_TYPE_INVALID) ++count;
     if (count == 0) return;

@@ -1,8 +1,8 @@
 // A queue whose packets go through a tool's handlers before they reach a hardware queue.
 //
-// Handlers run in the thread that rings the doorbell, under the queue's lock. A ring from inside a handler, of
-// any intercept queue, is left to the async-event thread. The handler registered last is called first; what it
-// writes goes to the one registered before it, and the first one's output to the hardware.
+// Handlers run in the thread that rings the doorbell, under the queue's lock. A ring from inside a handler,
+// of any intercept queue, is left to the async-event thread. The handler registered last is called first;
+// what it writes goes to the one registered before it, and the first one's output to the hardware.
 #pragma once
 
 #include <deque>

@@ -16,8 +16,8 @@ struct kerncap_sim_dispatch {
   uint64_t cycles;            /* simulated, of the device's core clock */
   uint64_t wave_instructions; /* executed, summed over waves */
   uint64_t waves;
-  uint64_t core_clock_hz;     /* what the cycles were divided by to make timestamps */
-  uint32_t faulted;           /* 1: the dispatch ended in a fault */
+  uint64_t core_clock_hz; /* what the cycles were divided by to make timestamps */
+  uint32_t faulted;       /* 1: the dispatch ended in a fault */
   uint32_t reserved;
 };
 
@@ -33,12 +33,12 @@ struct kerncap_sim_range {
 /* From now on, remember which memory each dispatch stores to (slower). */
 void kerncap_sim_track_writes(bool enable);
 
-/* The ranges stored to since the last call that took them, merged and sorted. Writes at most `capacity` of them
- * and returns how many there are; they are forgotten when all of them fitted. */
+/* The ranges stored to since the last call that took them, merged and sorted. Writes at most `capacity` of
+ * them and returns how many there are; they are forgotten when all of them fitted. */
 size_t kerncap_sim_take_written(struct kerncap_sim_range* out, size_t capacity);
 
-/* Simulated GPU of `agent_handle` (hsa_agent_t::handle) described as text: name, cost table. Null: no such GPU.
- * The text lives as long as the library. */
+/* Simulated GPU of `agent_handle` (hsa_agent_t::handle) described as text: name, cost table. Null: no such
+ * GPU. The text lives as long as the library. */
 const char* kerncap_sim_cost_table(uint64_t agent_handle);
 
 /* For kerncap-replay (found by name, so each may be missing):

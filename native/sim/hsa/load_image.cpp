@@ -39,8 +39,8 @@ hsa_status_t copy_segments(Runtime* rt, const ElfImage& image, LoadedCodeObject*
   object->size = page_up(image.high_address()) - object->low_address;
   Pool* pool = object->agent->pools.front().get();
   void* memory = nullptr;
-  hsa_status_t status = rt->memory.allocate(pool, object->size, Block::Origin::code, 0, &memory,
-                                            rt->loader.take_next_base());
+  hsa_status_t status =
+      rt->memory.allocate(pool, object->size, Block::Origin::code, 0, &memory, rt->loader.take_next_base());
   if (status != HSA_STATUS_SUCCESS) {
     *error = "no memory for " + std::to_string(object->size) + " bytes of code";
     return status;
@@ -54,7 +54,8 @@ hsa_status_t copy_segments(Runtime* rt, const ElfImage& image, LoadedCodeObject*
   return HSA_STATUS_SUCCESS;
 }
 
-// Pages go to the GPU as runs of equal protection: writable where any segment on the page is.
+// Pages go to the GPU as runs of equal protection. Only instructions are read-only: a __constant__ variable lies in
+// a read-only segment, and HIP's copy kernel writes it all the same (ROCr gives every segment write access).
 void publish_segments(LoadedCodeObject* object) {
   const std::uint64_t pages = object->size / kPageBytes;
   enum : char { kHole, kReadOnly, kWritable };
@@ -62,7 +63,7 @@ void publish_segments(LoadedCodeObject* object) {
   for (const Elf64_Phdr& segment : object->segments) {
     const std::uint64_t first = page_down(segment.p_vaddr - object->low_address) / kPageBytes;
     const std::uint64_t last = page_up(segment.p_vaddr + segment.p_memsz - object->low_address) / kPageBytes;
-    const char wanted = (segment.p_flags & PF_W) != 0 ? kWritable : kReadOnly;
+    const char wanted = (segment.p_flags & PF_X) == 0 ? kWritable : kReadOnly;
     for (std::uint64_t page = first; page < last; ++page) kind[page] = std::max(kind[page], wanted);
   }
   for (std::uint64_t page = 0; page < pages;) {
@@ -104,7 +105,8 @@ hsa_status_t relocate(const ElfImage& image, const LoadedCodeObject& object, std
   for (const ElfImage::Relocation& relocation : image.relocations()) {
     if (relocation.type == kRelocNone) continue;
     std::uint64_t symbol = 0;
-    if (hsa_status_t s = resolve(image, object, relocation.symbol, &symbol, error); s != HSA_STATUS_SUCCESS) return s;
+    if (hsa_status_t s = resolve(image, object, relocation.symbol, &symbol, error); s != HSA_STATUS_SUCCESS)
+      return s;
     const std::uint64_t place = object.delta() + relocation.offset;
     const std::uint64_t value = symbol + static_cast<std::uint64_t>(relocation.addend);
     std::uint64_t word = 0;
@@ -152,8 +154,10 @@ hsa_status_t relocate(const ElfImage& image, const LoadedCodeObject& object, std
 hsa_status_t collect_symbols(const ElfImage& image, LoadedCodeObject* object, std::string* error) {
   for (const ElfImage::Symbol& symbol : image.dynamic_symbols()) {
     const bool visible = symbol.type == STT_OBJECT || symbol.type == STT_NOTYPE;
-    if (!visible || symbol.section == SHN_UNDEF || symbol.section >= SHN_LORESERVE || symbol.name.empty()) continue;
-    if (symbol.value < object->low_address || symbol.value + symbol.size > object->low_address + object->size) {
+    if (!visible || symbol.section == SHN_UNDEF || symbol.section >= SHN_LORESERVE || symbol.name.empty())
+      continue;
+    if (symbol.value < object->low_address ||
+        symbol.value + symbol.size > object->low_address + object->size) {
       *error = "symbol " + std::string(symbol.name) + " lies outside the segments";
       return HSA_STATUS_ERROR_INVALID_CODE_OBJECT;
     }
@@ -174,8 +178,8 @@ hsa_status_t collect_symbols(const ElfImage& image, LoadedCodeObject* object, st
       loaded->is_constant = (section->sh_flags & SHF_WRITE) == 0;
       // A section is aligned as its most demanding member; this one no more than its address is.
       const std::uint64_t own = symbol.value & (~symbol.value + 1);
-      loaded->alignment = static_cast<std::uint32_t>(
-          std::max<std::uint64_t>(1, own == 0 ? section->sh_addralign : std::min(own, section->sh_addralign)));
+      loaded->alignment = static_cast<std::uint32_t>(std::max<std::uint64_t>(
+          1, own == 0 ? section->sh_addralign : std::min(own, section->sh_addralign)));
     }
     object->symbols.push_back(std::move(loaded));
   }
@@ -204,7 +208,8 @@ void collect_code(const ElfImage& image, LoadedCodeObject* object, std::vector<C
     std::string after;
     for (auto it = functions.lower_bound(at); at < end; ++it) {
       const std::uint64_t next = it == functions.end() ? end : std::min(it->first, end);
-      if (next > at) unnamed->push_back({at, next - at, after.empty() ? "(unnamed)" : "(unnamed, after " + after + ")"});
+      if (next > at)
+        unnamed->push_back({at, next - at, after.empty() ? "(unnamed)" : "(unnamed, after " + after + ")"});
       if (it == functions.end()) break;
       at = it->second.base + it->second.size;
       after = it->second.symbol;
@@ -226,8 +231,9 @@ bool is_compatible(const DeviceModel& model, std::uint32_t flags, std::string* w
   const std::uint32_t machine = flags & kMachineMask;
   if (machine != model.elf_machine && (machine != model.elf_generic_machine || machine == 0)) {
     char text[128];
-    std::snprintf(text, sizeof text, "it is for another processor (EF_AMDGPU_MACH 0x%03x), and the device is %s",
-                  machine, model.name);
+    std::snprintf(text, sizeof text,
+                  "it is for another processor (EF_AMDGPU_MACH 0x%03x), and the device is %s", machine,
+                  model.name);
     *why = text;
     return false;
   }

@@ -14,6 +14,7 @@ bool is_compatible(const DeviceModel& model, std::uint32_t elf_flags, std::strin
 
 // Fills `object`, whose agent, executable and reader are set. On failure: a status, and why in `*error`;
 // memory and registrations made so far are in `object`, for the caller to undo.
-abi::hsa_status_t load_image(Runtime* runtime, const ElfImage& image, LoadedCodeObject* object, std::string* error);
+abi::hsa_status_t load_image(Runtime* runtime, const ElfImage& image, LoadedCodeObject* object,
+                             std::string* error);
 
 }  // namespace kerncap::sim::rt

@@ -35,7 +35,7 @@ hsa_status_t Loader::add_reader(std::shared_ptr<CodeObjectReader> reader, hsa_co
 
 hsa_status_t Loader::add_file_reader(int file, std::uint64_t offset, std::uint64_t size,
                                      hsa_code_object_reader_t* out) {
-  struct stat info {};
+  struct stat info{};
   if (fstat(file, &info) != 0) return HSA_STATUS_ERROR_INVALID_FILE;
   const auto file_bytes = static_cast<std::uint64_t>(info.st_size);
   if (size == 0) size = offset < file_bytes ? file_bytes - offset : 0;
@@ -43,7 +43,8 @@ hsa_status_t Loader::add_file_reader(int file, std::uint64_t offset, std::uint64
   auto reader = std::make_shared<CodeObjectReader>();
   const std::uint64_t first = page_down(offset);
   reader->mapping_bytes = size + (offset - first);
-  void* mapped = mmap(nullptr, reader->mapping_bytes, PROT_READ, MAP_PRIVATE, file, static_cast<off_t>(first));
+  void* mapped =
+      mmap(nullptr, reader->mapping_bytes, PROT_READ, MAP_PRIVATE, file, static_cast<off_t>(first));
   if (mapped == MAP_FAILED) return HSA_STATUS_ERROR_INVALID_FILE;
   reader->mapping = mapped;
   reader->bytes = {static_cast<const unsigned char*>(mapped) + (offset - first), size};
@@ -59,7 +60,8 @@ hsa_status_t Loader::add_file_reader(int file, std::uint64_t offset, std::uint64
 
 hsa_status_t Loader::remove_reader(hsa_code_object_reader_t reader) {
   std::lock_guard lock(mutex_);
-  return readers_.erase(reader.handle) != 0 ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_CODE_OBJECT_READER;
+  return readers_.erase(reader.handle) != 0 ? HSA_STATUS_SUCCESS
+                                            : HSA_STATUS_ERROR_INVALID_CODE_OBJECT_READER;
 }
 
 std::shared_ptr<CodeObjectReader> Loader::find_reader(hsa_code_object_reader_t reader) const {
@@ -147,7 +149,8 @@ hsa_status_t Loader::destroy(hsa_executable_t handle) {
     if (it == executables_.end()) return HSA_STATUS_ERROR_INVALID_EXECUTABLE;
     executable = std::move(it->second);
     executables_.erase(it);
-    for (const auto& [name, symbol] : executable->by_name) symbols_.erase(reinterpret_cast<std::uint64_t>(symbol));
+    for (const auto& [name, symbol] : executable->by_name)
+      symbols_.erase(reinterpret_cast<std::uint64_t>(symbol));
   }
   for (const auto& object : executable->objects) unload(*object);
   return HSA_STATUS_SUCCESS;

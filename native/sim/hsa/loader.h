@@ -28,7 +28,7 @@ struct CodeObjectReader {
   std::span<const unsigned char> bytes;
   void* mapping = nullptr;  // of a file; null: the program's own memory
   std::uint64_t mapping_bytes = 0;
-  int file = -1;            // the program's descriptor, for tools that ask
+  int file = -1;  // the program's descriptor, for tools that ask
   std::string uri;
 };
 
@@ -118,7 +118,7 @@ class Loader {
   std::map<std::uint64_t, std::shared_ptr<CodeObjectReader>> readers_;
   std::map<std::uint64_t, std::shared_ptr<Executable>> executables_;
   std::unordered_map<std::uint64_t, LoadedSymbol*> symbols_;  // by handle
-  std::map<std::uint64_t, LoadedCodeObject*> by_end_;  // of the memory: last address + 1
+  std::map<std::uint64_t, LoadedCodeObject*> by_end_;         // of the memory: last address + 1
 };
 
 }  // namespace kerncap::sim::rt

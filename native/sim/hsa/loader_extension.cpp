@@ -71,7 +71,8 @@ hsa_status_t query_executable(const void* device_address, hsa_executable_t* exec
 }
 
 hsa_status_t iterate_loaded_code_objects(hsa_executable_t handle,
-                                         hsa_status_t (*callback)(hsa_executable_t, hsa_loaded_code_object_t, void*),
+                                         hsa_status_t (*callback)(hsa_executable_t, hsa_loaded_code_object_t,
+                                                                  void*),
                                          void* data) {
   KERNCAP_SIM_RUNTIME(rt);
   if (callback == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -80,7 +81,8 @@ hsa_status_t iterate_loaded_code_objects(hsa_executable_t handle,
   std::vector<hsa_loaded_code_object_t> objects;
   {
     std::lock_guard lock(executable->mutex);
-    for (const auto& object : executable->objects) objects.push_back({reinterpret_cast<std::uint64_t>(object.get())});
+    for (const auto& object : executable->objects)
+      objects.push_back({reinterpret_cast<std::uint64_t>(object.get())});
   }
   for (hsa_loaded_code_object_t object : objects)
     if (hsa_status_t status = callback(handle, object, data); status != HSA_STATUS_SUCCESS) return status;
@@ -88,7 +90,8 @@ hsa_status_t iterate_loaded_code_objects(hsa_executable_t handle,
 }
 
 hsa_status_t loaded_code_object_get_info(hsa_loaded_code_object_t handle,
-                                         hsa_ven_amd_loader_loaded_code_object_info_t attribute, void* value) {
+                                         hsa_ven_amd_loader_loaded_code_object_info_t attribute,
+                                         void* value) {
   KERNCAP_SIM_RUNTIME(rt);
   if (value == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   const LoadedCodeObject* object = rt->loader.find_loaded(handle);
@@ -156,13 +159,10 @@ hsa_status_t iterate_executables(hsa_status_t (*callback)(hsa_executable_t, void
 }  // namespace
 
 const hsa_ven_amd_loader_1_03_pfn_t& loader_extension_table() {
-  static constexpr hsa_ven_amd_loader_1_03_pfn_t table{query_host_address,
-                                                       query_segment_descriptors,
-                                                       query_executable,
-                                                       iterate_loaded_code_objects,
-                                                       loaded_code_object_get_info,
-                                                       reader_from_file_with_offset_size,
-                                                       iterate_executables};
+  static constexpr hsa_ven_amd_loader_1_03_pfn_t table{
+      query_host_address,          query_segment_descriptors,   query_executable,
+      iterate_loaded_code_objects, loaded_code_object_get_info, reader_from_file_with_offset_size,
+      iterate_executables};
   return table;
 }
 

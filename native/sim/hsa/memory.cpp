@@ -78,7 +78,8 @@ hsa_status_t Memory::allocate(Pool* pool, std::uint64_t size, Block::Origin orig
   std::uint64_t guard = kPageBytes;
   if (wanted != 0) {
     // Without a guard: the page behind may be in use.
-    mapped = mmap(reinterpret_cast<void*>(wanted), bytes, PROT_READ | PROT_WRITE, kFlags | MAP_FIXED_NOREPLACE, -1, 0);
+    mapped = mmap(reinterpret_cast<void*>(wanted), bytes, PROT_READ | PROT_WRITE,
+                  kFlags | MAP_FIXED_NOREPLACE, -1, 0);
     guard = 0;
   }
   if (mapped == MAP_FAILED) {
@@ -162,7 +163,8 @@ hsa_status_t Memory::unlock(void* host) {
   const std::uint64_t base = reinterpret_cast<std::uint64_t>(host);
   std::lock_guard lock(mutex_);
   auto [first, last] = locks_.equal_range(base);
-  if (first == last) return locate(base) == blocks_.end() ? HSA_STATUS_ERROR_INVALID_ALLOCATION : HSA_STATUS_SUCCESS;
+  if (first == last)
+    return locate(base) == blocks_.end() ? HSA_STATUS_ERROR_INVALID_ALLOCATION : HSA_STATUS_SUCCESS;
   auto newest = std::prev(last);
   drop_pieces(base, newest->second.size, newest->second.gpus, false);
   locks_.erase(newest);
@@ -288,7 +290,8 @@ bool Memory::remove_free_callback(void* base, hsa_amd_deallocation_callback_t ca
   std::lock_guard lock(mutex_);
   auto it = blocks_.find(reinterpret_cast<std::uint64_t>(base));
   if (it == blocks_.end()) return false;
-  return std::erase_if(it->second.on_free, [callback](const auto& entry) { return entry.first == callback; }) != 0;
+  return std::erase_if(it->second.on_free,
+                       [callback](const auto& entry) { return entry.first == callback; }) != 0;
 }
 
 std::uint64_t Memory::available(const Agent& agent) const {

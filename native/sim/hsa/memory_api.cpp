@@ -11,8 +11,8 @@ using namespace kerncap::abi;  // NOLINT
 constexpr std::uint64_t kRecommendedGranule = 2 << 20;
 
 // Of an agent's pools, those that a program sees.
-hsa_status_t for_each_pool(Agent* agent, hsa_status_t (*callback)(std::uint64_t, void*, void*), void* function,
-                           void* data) {
+hsa_status_t for_each_pool(Agent* agent, hsa_status_t (*callback)(std::uint64_t, void*, void*),
+                           void* function, void* data) {
   for (const auto& pool : agent->pools) {
     hsa_status_t status = callback(pool->handle(), function, data);
     if (status != HSA_STATUS_SUCCESS) return status;
@@ -39,7 +39,8 @@ hsa_status_t hsa_agent_iterate_regions(hsa_agent_t handle, hsa_status_t (*callba
 }
 
 hsa_status_t hsa_amd_agent_iterate_memory_pools(hsa_agent_t handle,
-                                                hsa_status_t (*callback)(hsa_amd_memory_pool_t, void*), void* data) {
+                                                hsa_status_t (*callback)(hsa_amd_memory_pool_t, void*),
+                                                void* data) {
   KERNCAP_SIM_RUNTIME(rt);
   if (callback == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   Agent* agent = rt->find_agent(handle);
@@ -234,8 +235,9 @@ hsa_status_t hsa_amd_memory_lock(void* host_ptr, std::size_t size, hsa_agent_t* 
       (agents == nullptr) != (num_agent == 0))
     return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   *agent_ptr = nullptr;
-  std::optional<GpuSet> gpus =
-      num_agent == 0 ? rt->memory.all_gpus() : rt->memory.gpu_set(agents, static_cast<std::size_t>(num_agent));
+  std::optional<GpuSet> gpus = num_agent == 0
+                                   ? rt->memory.all_gpus()
+                                   : rt->memory.gpu_set(agents, static_cast<std::size_t>(num_agent));
   if (!gpus) return HSA_STATUS_ERROR_INVALID_AGENT;
   hsa_status_t status = rt->memory.lock(host_ptr, size, *gpus);
   if (status == HSA_STATUS_SUCCESS) *agent_ptr = host_ptr;
@@ -276,7 +278,8 @@ hsa_status_t hsa_amd_pointer_info(const void* ptr, hsa_amd_pointer_info_t* info,
   bool cpu = false;
   if (std::optional<Block> block = rt->memory.find(address)) {
     void* base = reinterpret_cast<void*>(block->base);
-    full.type = block->origin == Block::Origin::locked ? HSA_EXT_POINTER_TYPE_LOCKED : HSA_EXT_POINTER_TYPE_HSA;
+    full.type =
+        block->origin == Block::Origin::locked ? HSA_EXT_POINTER_TYPE_LOCKED : HSA_EXT_POINTER_TYPE_HSA;
     full.agentBaseAddress = full.hostBaseAddress = base;
     full.sizeInBytes = block->size;
     full.userData = block->user_data;
@@ -291,7 +294,8 @@ hsa_status_t hsa_amd_pointer_info(const void* ptr, hsa_amd_pointer_info_t* info,
     full.sizeInBytes = reserved->second;
   }
   std::memcpy(info, &full, full.size);
-  if (num_agents_accessible == nullptr || accessible == nullptr || alloc == nullptr) return HSA_STATUS_SUCCESS;
+  if (num_agents_accessible == nullptr || accessible == nullptr || alloc == nullptr)
+    return HSA_STATUS_SUCCESS;
   std::vector<hsa_agent_t> list;
   for (const auto& agent : rt->agents())
     if (agent->is_gpu ? (gpus >> agent->gpu_index & 1) != 0 : cpu) list.push_back(agent->handle());
@@ -307,8 +311,9 @@ hsa_status_t hsa_amd_pointer_info(const void* ptr, hsa_amd_pointer_info_t* info,
 hsa_status_t hsa_amd_pointer_info_set_userdata(const void* ptr, void* userdata) {
   KERNCAP_SIM_RUNTIME(rt);
   if (ptr == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-  return rt->memory.set_user_data(reinterpret_cast<std::uint64_t>(ptr), userdata) ? HSA_STATUS_SUCCESS
-                                                                                  : HSA_STATUS_ERROR_INVALID_ARGUMENT;
+  return rt->memory.set_user_data(reinterpret_cast<std::uint64_t>(ptr), userdata)
+             ? HSA_STATUS_SUCCESS
+             : HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
 
 hsa_status_t hsa_amd_register_deallocation_callback(void* ptr, hsa_amd_deallocation_callback_t callback,
@@ -322,7 +327,8 @@ hsa_status_t hsa_amd_register_deallocation_callback(void* ptr, hsa_amd_deallocat
 hsa_status_t hsa_amd_deregister_deallocation_callback(void* ptr, hsa_amd_deallocation_callback_t callback) {
   KERNCAP_SIM_RUNTIME(rt);
   if (ptr == nullptr || callback == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-  return rt->memory.remove_free_callback(ptr, callback) ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ARGUMENT;
+  return rt->memory.remove_free_callback(ptr, callback) ? HSA_STATUS_SUCCESS
+                                                        : HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
 
 }  // namespace impl

@@ -48,7 +48,9 @@ class Queue : public std::enable_shared_from_this<Queue> {
   [[nodiscard]] Packet* slot(std::uint64_t index) const {
     return static_cast<Packet*>(amd_->hsa_queue.base_address) + (index & (size() - 1));
   }
-  [[nodiscard]] std::uint64_t read_index() const { return __atomic_load_n(&amd_->read_dispatch_id, __ATOMIC_ACQUIRE); }
+  [[nodiscard]] std::uint64_t read_index() const {
+    return __atomic_load_n(&amd_->read_dispatch_id, __ATOMIC_ACQUIRE);
+  }
   [[nodiscard]] std::uint64_t write_index() const {
     return __atomic_load_n(&amd_->write_dispatch_id, __ATOMIC_ACQUIRE);
   }

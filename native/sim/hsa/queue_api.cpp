@@ -18,7 +18,8 @@ constexpr std::uint32_t kMaxPackets = 131072;
 bool is_power_of_two(std::uint32_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
 hsa_status_t make_hardware_queue(Runtime* rt, hsa_agent_t handle, std::uint32_t size, hsa_queue_type32_t type,
-                                 QueueErrorCallback callback, void* data, std::shared_ptr<HardwareQueue>* out) {
+                                 QueueErrorCallback callback, void* data,
+                                 std::shared_ptr<HardwareQueue>* out) {
   if (!is_power_of_two(size) || type > HSA_QUEUE_TYPE_COOPERATIVE) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   Agent* agent = rt->find_agent(handle);
   if (agent == nullptr) return HSA_STATUS_ERROR_INVALID_AGENT;
@@ -36,7 +37,8 @@ amd_queue_v2_t* amd(const hsa_queue_t* queue) {
   return reinterpret_cast<amd_queue_v2_t*>(const_cast<hsa_queue_t*>(queue));
 }
 
-hsa_status_t find_hardware(const hsa_queue_t* queue, std::shared_ptr<Queue>* owner, HardwareQueue** hardware) {
+hsa_status_t find_hardware(const hsa_queue_t* queue, std::shared_ptr<Queue>* owner,
+                           HardwareQueue** hardware) {
   KERNCAP_SIM_RUNTIME(rt);
   *owner = rt->queues.find(queue);
   *hardware = *owner != nullptr ? (*owner)->hardware() : nullptr;
@@ -105,7 +107,8 @@ hsa_status_t hsa_amd_runtime_queue_create_register(hsa_amd_runtime_queue_notifie
 }
 
 hsa_status_t hsa_soft_queue_create(hsa_region_t region, std::uint32_t size, hsa_queue_type32_t type,
-                                   std::uint32_t features, hsa_signal_t doorbell_signal, hsa_queue_t** queue) {
+                                   std::uint32_t features, hsa_signal_t doorbell_signal,
+                                   hsa_queue_t** queue) {
   KERNCAP_SIM_RUNTIME(rt);
   if (queue == nullptr || !is_power_of_two(size) || type > HSA_QUEUE_TYPE_SINGLE || features == 0 ||
       doorbell_signal.handle == 0)
@@ -155,22 +158,22 @@ KERNCAP_SIM_QUEUE_INDEX(scacquire)
 KERNCAP_SIM_QUEUE_INDEX(screlease)
 KERNCAP_SIM_QUEUE_INDEX(scacq_screl)
 
-#define KERNCAP_SIM_QUEUE_LOADS(order)                                              \
-  std::uint64_t hsa_queue_load_read_index_##order(const hsa_queue_t* queue) {       \
-    return __atomic_load_n(&amd(queue)->read_dispatch_id, __ATOMIC_ACQUIRE);        \
-  }                                                                                 \
-  std::uint64_t hsa_queue_load_write_index_##order(const hsa_queue_t* queue) {      \
-    return __atomic_load_n(&amd(queue)->write_dispatch_id, __ATOMIC_ACQUIRE);       \
+#define KERNCAP_SIM_QUEUE_LOADS(order)                                         \
+  std::uint64_t hsa_queue_load_read_index_##order(const hsa_queue_t* queue) {  \
+    return __atomic_load_n(&amd(queue)->read_dispatch_id, __ATOMIC_ACQUIRE);   \
+  }                                                                            \
+  std::uint64_t hsa_queue_load_write_index_##order(const hsa_queue_t* queue) { \
+    return __atomic_load_n(&amd(queue)->write_dispatch_id, __ATOMIC_ACQUIRE);  \
   }
 KERNCAP_SIM_QUEUE_LOADS(relaxed)
 KERNCAP_SIM_QUEUE_LOADS(scacquire)
 
-#define KERNCAP_SIM_QUEUE_STORES(order)                                                           \
-  void hsa_queue_store_read_index_##order(const hsa_queue_t* queue, std::uint64_t value) {        \
-    __atomic_store_n(&amd(queue)->read_dispatch_id, value, __ATOMIC_RELEASE);                     \
-  }                                                                                               \
-  void hsa_queue_store_write_index_##order(const hsa_queue_t* queue, std::uint64_t value) {       \
-    __atomic_store_n(&amd(queue)->write_dispatch_id, value, __ATOMIC_RELEASE);                    \
+#define KERNCAP_SIM_QUEUE_STORES(order)                                                     \
+  void hsa_queue_store_read_index_##order(const hsa_queue_t* queue, std::uint64_t value) {  \
+    __atomic_store_n(&amd(queue)->read_dispatch_id, value, __ATOMIC_RELEASE);               \
+  }                                                                                         \
+  void hsa_queue_store_write_index_##order(const hsa_queue_t* queue, std::uint64_t value) { \
+    __atomic_store_n(&amd(queue)->write_dispatch_id, value, __ATOMIC_RELEASE);              \
   }
 KERNCAP_SIM_QUEUE_STORES(relaxed)
 KERNCAP_SIM_QUEUE_STORES(screlease)

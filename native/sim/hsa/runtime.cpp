@@ -49,7 +49,13 @@ void complain(const char* format, ...) {
 Runtime* Runtime::get() { return g_runtime.load(std::memory_order_acquire); }
 
 Runtime::Runtime(const Config& config)
-    : memory(this), vmem(this), svm(this), events(this), loader(this), config_(config), agents_(make_agents(config)) {
+    : memory(this),
+      vmem(this),
+      svm(this),
+      events(this),
+      loader(this),
+      config_(config),
+      agents_(make_agents(config)) {
   for (const auto& agent : agents_) {
     if (!agent->is_gpu) continue;
     agent->copies = std::make_unique<CopyEngine>(this, agent.get());
@@ -61,7 +67,8 @@ Runtime::~Runtime() = default;
 
 abi::hsa_status_t Runtime::acquire() {
   static std::once_flag fork_handlers;
-  std::call_once(fork_handlers, [] { pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); });
+  std::call_once(fork_handlers,
+                 [] { pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); });
   std::lock_guard lock(init_mutex());
   if (g_references == INT32_MAX) return abi::HSA_STATUS_ERROR_REFCOUNT_OVERFLOW;
   if (g_references++ != 0) return abi::HSA_STATUS_SUCCESS;

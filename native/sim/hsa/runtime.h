@@ -1,7 +1,7 @@
 // The runtime between hsa_init and the last hsa_shut_down: agents, memory, signals, queues, code.
 //
-// There is no lock over it all. Each part has its own, held only for look-ups; nothing that waits (a dispatch, a
-// copy, a callback into the program) holds one.
+// There is no lock over it all. Each part has its own, held only for look-ups; nothing that waits (a
+// dispatch, a copy, a callback into the program) holds one.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,8 @@ namespace kerncap::sim::rt {
 
 class Runtime {
  public:
-  // Null before hsa_init and after the last hsa_shut_down. In a forked child: null until it calls hsa_init itself.
+  // Null before hsa_init and after the last hsa_shut_down. In a forked child: null until it calls hsa_init
+  // itself.
   static Runtime* get();
   static abi::hsa_status_t acquire();
   static abi::hsa_status_t release();
@@ -74,6 +75,6 @@ void complain(const char* format, ...) __attribute__((format(printf, 1, 2)));
 }  // namespace kerncap::sim::rt
 
 // At the top of most implementations: no runtime, no service.
-#define KERNCAP_SIM_RUNTIME(name)                 \
+#define KERNCAP_SIM_RUNTIME(name)                  \
   auto* name = ::kerncap::sim::rt::Runtime::get(); \
   if (name == nullptr) return HSA_STATUS_ERROR_NOT_INITIALIZED

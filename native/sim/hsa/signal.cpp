@@ -133,7 +133,8 @@ void MultiWait::sleep(std::uint32_t ticket, const std::vector<SignalCondition>& 
   bool met = std::any_of(conditions.begin(), conditions.end(), [](const auto& c) { return c.holds(); });
   if (!met) {
     // With nothing to poll there is nothing that a kernel could change behind our back.
-    std::uint64_t limit = conditions.empty() ? timeout_ns : std::min(timeout_ns, KernelActivity::longest_sleep_ns());
+    std::uint64_t limit =
+        conditions.empty() ? timeout_ns : std::min(timeout_ns, KernelActivity::longest_sleep_ns());
     futex_wait(&g_multi_sequence, ticket, limit);
   }
   for (const SignalCondition& c : conditions) c.signal->multi_waiters.fetch_sub(1, std::memory_order_seq_cst);

@@ -54,7 +54,9 @@ class SignalRef {
  public:
   SignalRef() = default;
   SignalRef(SignalPool* pool, abi::hsa_signal_t handle);
-  SignalRef(SignalRef&& other) noexcept : pool_(other.pool_), signal_(other.signal_) { other.signal_ = nullptr; }
+  SignalRef(SignalRef&& other) noexcept : pool_(other.pool_), signal_(other.signal_) {
+    other.signal_ = nullptr;
+  }
   SignalRef& operator=(SignalRef&& other) noexcept;
   SignalRef(const SignalRef&) = delete;
   SignalRef& operator=(const SignalRef&) = delete;
@@ -88,8 +90,8 @@ std::int64_t wait_for(Signal* signal, abi::hsa_signal_condition_t condition, std
 class MultiWait {
  public:
   static std::uint32_t ticket();
-  // Sleeps until one of the signals changes or wake_all() is called after `ticket` was drawn, or the time is up.
-  // The signals must stay alive. Returns at once when `still_waiting` finds a condition met.
+  // Sleeps until one of the signals changes or wake_all() is called after `ticket` was drawn, or the time is
+  // up. The signals must stay alive. Returns at once when `still_waiting` finds a condition met.
   static void sleep(std::uint32_t ticket, const std::vector<SignalCondition>& conditions,
                     std::uint64_t timeout_ns);
   static void wake_all();

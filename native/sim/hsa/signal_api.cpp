@@ -1,4 +1,5 @@
-// The functions on signals. Every operation is sequentially consistent, which satisfies the weaker orders too.
+// The functions on signals. Every operation is sequentially consistent, which satisfies the weaker orders
+// too.
 #include <algorithm>
 
 #include "sim/hsa/impl.h"
@@ -36,7 +37,8 @@ hsa_signal_value_t update(hsa_signal_t handle, Update compute) {
 std::uint64_t ticks_to_ns(std::uint64_t ticks) { return ticks; }  // the system clock counts nanoseconds
 static_assert(kSystemClockHz == 1'000'000'000);
 
-hsa_status_t create(std::int64_t initial, std::uint32_t consumers, const hsa_agent_t* agents, hsa_signal_t* out) {
+hsa_status_t create(std::int64_t initial, std::uint32_t consumers, const hsa_agent_t* agents,
+                    hsa_signal_t* out) {
   KERNCAP_SIM_RUNTIME(rt);
   if (out == nullptr || (consumers != 0 && agents == nullptr)) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   for (std::uint32_t i = 0; i < consumers; ++i)
@@ -47,11 +49,11 @@ hsa_status_t create(std::int64_t initial, std::uint32_t consumers, const hsa_age
   return HSA_STATUS_SUCCESS;
 }
 
-// UINT32_MAX when the time is up. With `all`, waits for all and fills `values[i]` for each; else for one, whose
-// value goes to *values.
-std::uint32_t wait_many(std::uint32_t count, const hsa_signal_t* signals, const hsa_signal_condition_t* conditions,
-                        const hsa_signal_value_t* compares, std::uint64_t timeout_ns, bool all,
-                        hsa_signal_value_t* values) {
+// UINT32_MAX when the time is up. With `all`, waits for all and fills `values[i]` for each; else for one,
+// whose value goes to *values.
+std::uint32_t wait_many(std::uint32_t count, const hsa_signal_t* signals,
+                        const hsa_signal_condition_t* conditions, const hsa_signal_value_t* compares,
+                        std::uint64_t timeout_ns, bool all, hsa_signal_value_t* values) {
   Runtime* rt = Runtime::get();
   if (rt == nullptr || count == 0) return UINT32_MAX;
   std::vector<SignalRef> refs;
@@ -75,8 +77,8 @@ std::uint32_t wait_many(std::uint32_t count, const hsa_signal_t* signals, const 
     if (open.empty()) return all ? 0 : UINT32_MAX;
     std::uint64_t left = UINT64_MAX;
     if (timeout_ns != UINT64_MAX) {
-      const auto waited =
-          static_cast<std::uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+      const auto waited = static_cast<std::uint64_t>(
+          std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
       if (waited >= timeout_ns) return UINT32_MAX;
       left = timeout_ns - waited;
     }
@@ -95,7 +97,8 @@ hsa_status_t hsa_signal_create(hsa_signal_value_t initial_value, std::uint32_t n
 
 // GPU-only signals are ordinary ones that nobody should wait for on the host.
 hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value, std::uint32_t num_consumers,
-                                   const hsa_agent_t* consumers, std::uint64_t attributes, hsa_signal_t* signal) {
+                                   const hsa_agent_t* consumers, std::uint64_t attributes,
+                                   hsa_signal_t* signal) {
   if ((attributes & ~std::uint64_t{HSA_AMD_SIGNAL_AMD_GPU_ONLY | HSA_AMD_SIGNAL_IPC}) != 0)
     return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   return create(initial_value, num_consumers, consumers, signal);
@@ -130,28 +133,28 @@ void hsa_signal_silent_store_screlease(hsa_signal_t signal, hsa_signal_value_t v
   Signal::from(signal)->store_silently(value);
 }
 
-#define KERNCAP_SIM_SIGNAL_OP(op, order, expression)                                        \
-  void hsa_signal_##op##_##order(hsa_signal_t signal, hsa_signal_value_t value) {           \
+#define KERNCAP_SIM_SIGNAL_OP(op, order, expression)                                             \
+  void hsa_signal_##op##_##order(hsa_signal_t signal, hsa_signal_value_t value) {                \
     update(signal, [value](std::int64_t old) { return static_cast<std::int64_t>(expression); }); \
   }
-#define KERNCAP_SIM_SIGNAL_ORDERS(op, expression)        \
-  KERNCAP_SIM_SIGNAL_OP(op, relaxed, expression)         \
-  KERNCAP_SIM_SIGNAL_OP(op, scacquire, expression)       \
-  KERNCAP_SIM_SIGNAL_OP(op, screlease, expression)       \
+#define KERNCAP_SIM_SIGNAL_ORDERS(op, expression)  \
+  KERNCAP_SIM_SIGNAL_OP(op, relaxed, expression)   \
+  KERNCAP_SIM_SIGNAL_OP(op, scacquire, expression) \
+  KERNCAP_SIM_SIGNAL_OP(op, screlease, expression) \
   KERNCAP_SIM_SIGNAL_OP(op, scacq_screl, expression)
-KERNCAP_SIM_SIGNAL_ORDERS(and, old & value)
+KERNCAP_SIM_SIGNAL_ORDERS(and, old& value)
 KERNCAP_SIM_SIGNAL_ORDERS(or, old | value)
 KERNCAP_SIM_SIGNAL_ORDERS(xor, old ^ value)
 KERNCAP_SIM_SIGNAL_ORDERS(add, static_cast<std::uint64_t>(old) + static_cast<std::uint64_t>(value))
 KERNCAP_SIM_SIGNAL_ORDERS(subtract, static_cast<std::uint64_t>(old) - static_cast<std::uint64_t>(value))
 
-#define KERNCAP_SIM_SIGNAL_SWAP(order)                                                                     \
-  hsa_signal_value_t hsa_signal_exchange_##order(hsa_signal_t signal, hsa_signal_value_t value) {          \
-    return update(signal, [value](std::int64_t) { return value; });                                        \
-  }                                                                                                        \
-  hsa_signal_value_t hsa_signal_cas_##order(hsa_signal_t signal, hsa_signal_value_t expected,              \
-                                            hsa_signal_value_t value) {                                    \
-    return update(signal, [=](std::int64_t old) { return old == expected ? value : old; });                \
+#define KERNCAP_SIM_SIGNAL_SWAP(order)                                                            \
+  hsa_signal_value_t hsa_signal_exchange_##order(hsa_signal_t signal, hsa_signal_value_t value) { \
+    return update(signal, [value](std::int64_t) { return value; });                               \
+  }                                                                                               \
+  hsa_signal_value_t hsa_signal_cas_##order(hsa_signal_t signal, hsa_signal_value_t expected,     \
+                                            hsa_signal_value_t value) {                           \
+    return update(signal, [=](std::int64_t old) { return old == expected ? value : old; });       \
   }
 KERNCAP_SIM_SIGNAL_SWAP(relaxed)
 KERNCAP_SIM_SIGNAL_SWAP(scacquire)
@@ -189,7 +192,8 @@ std::uint32_t hsa_amd_signal_wait_all(std::uint32_t signal_count, hsa_signal_t* 
 }
 
 hsa_status_t hsa_amd_signal_async_handler(hsa_signal_t signal, hsa_signal_condition_t cond,
-                                          hsa_signal_value_t value, hsa_amd_signal_handler handler, void* arg) {
+                                          hsa_signal_value_t value, hsa_amd_signal_handler handler,
+                                          void* arg) {
   KERNCAP_SIM_RUNTIME(rt);
   if (handler == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   if (signal.handle == 0 || Signal::from(signal)->amd.kind != AMD_SIGNAL_KIND_USER)
@@ -209,7 +213,8 @@ hsa_status_t hsa_signal_group_create(std::uint32_t num_signals, const hsa_signal
                                      const hsa_agent_t*, hsa_signal_group_t* signal_group) {
   KERNCAP_SIM_RUNTIME(rt);
   (void)rt;
-  if (num_signals == 0 || signals == nullptr || signal_group == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+  if (num_signals == 0 || signals == nullptr || signal_group == nullptr)
+    return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   auto* group = new SignalGroup{{signals, signals + num_signals}};  // until hsa_signal_group_destroy
   signal_group->handle = reinterpret_cast<std::uint64_t>(group);
   return HSA_STATUS_SUCCESS;
@@ -241,8 +246,8 @@ hsa_status_t hsa_signal_group_wait_any_relaxed(hsa_signal_group_t signal_group,
                                                const hsa_signal_value_t* compare_values,
                                                hsa_wait_state_t wait_state_hint, hsa_signal_t* signal,
                                                hsa_signal_value_t* value) {
-  return hsa_signal_group_wait_any_scacquire(signal_group, conditions, compare_values, wait_state_hint, signal,
-                                             value);
+  return hsa_signal_group_wait_any_scacquire(signal_group, conditions, compare_values, wait_state_hint,
+                                             signal, value);
 }
 
 }  // namespace impl

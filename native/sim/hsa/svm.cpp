@@ -55,7 +55,9 @@ void Svm::carve(std::uint64_t base, std::uint64_t size) {
 
 hsa_status_t Svm::set(std::uint64_t base, std::uint64_t size, const hsa_amd_svm_attribute_pair_t* list,
                       std::size_t count) {
-  if (base % kPageBytes != 0 || size % kPageBytes != 0) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+  const std::uint64_t end = page_up(base + size);  // whole pages, as ROCr
+  base = page_down(base);
+  size = end - base;
   GpuSet gain = 0, lose = 0, in_place = 0;
   Attributes scratch;
   for (std::size_t i = 0; i < count; ++i) {
@@ -94,6 +96,9 @@ hsa_status_t Svm::set(std::uint64_t base, std::uint64_t size, const hsa_amd_svm_
 
 hsa_status_t Svm::get(std::uint64_t base, std::uint64_t size, hsa_amd_svm_attribute_pair_t* list,
                       std::size_t count) const {
+  const std::uint64_t end = page_up(base + size);
+  base = page_down(base);
+  size = end - base;
   std::lock_guard lock(mutex_);
   // What holds for all of the range: the first range's values; access only where every part has it.
   Attributes attributes;

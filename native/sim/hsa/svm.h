@@ -41,7 +41,8 @@ class Svm {
   };
 
   static std::uint64_t* field(Attributes& attributes, std::uint64_t attribute);
-  // Splits ranges at the borders so that [base, base + size) is made of whole ones, new where there were none.
+  // Splits ranges at the borders so that [base, base + size) is made of whole ones, new where there were
+  // none.
   void carve(std::uint64_t base, std::uint64_t size);
 
   Runtime* runtime_;

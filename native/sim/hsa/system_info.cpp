@@ -197,8 +197,9 @@ hsa_status_t hsa_agent_major_extension_supported(std::uint16_t extension, hsa_ag
   return hsa_system_major_extension_supported(extension, version_major, version_minor, result);
 }
 
-hsa_status_t hsa_agent_extension_supported(std::uint16_t extension, hsa_agent_t agent, std::uint16_t version_major,
-                                           std::uint16_t version_minor, bool* result) {
+hsa_status_t hsa_agent_extension_supported(std::uint16_t extension, hsa_agent_t agent,
+                                           std::uint16_t version_major, std::uint16_t version_minor,
+                                           bool* result) {
   KERNCAP_SIM_RUNTIME(rt);
   if (rt->find_agent(agent) == nullptr) return HSA_STATUS_ERROR_INVALID_AGENT;
   return hsa_system_extension_supported(extension, version_major, version_minor, result);
@@ -223,7 +224,8 @@ hsa_status_t hsa_system_get_extension_table(std::uint16_t extension, std::uint16
   return hsa_system_get_major_extension_table(extension, version_major, bytes[version_minor], table);
 }
 
-hsa_status_t hsa_agent_iterate_isas(hsa_agent_t handle, hsa_status_t (*callback)(hsa_isa_t, void*), void* data) {
+hsa_status_t hsa_agent_iterate_isas(hsa_agent_t handle, hsa_status_t (*callback)(hsa_isa_t, void*),
+                                    void* data) {
   KERNCAP_SIM_RUNTIME(rt);
   if (callback == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   Agent* agent = rt->find_agent(handle);
@@ -316,7 +318,8 @@ hsa_status_t hsa_isa_get_exception_policies(hsa_isa_t isa, hsa_profile_t, std::u
   return HSA_STATUS_SUCCESS;
 }
 
-hsa_status_t hsa_isa_get_round_method(hsa_isa_t isa, hsa_fp_type_t, hsa_flush_mode_t, hsa_round_method_t* method) {
+hsa_status_t hsa_isa_get_round_method(hsa_isa_t isa, hsa_fp_type_t, hsa_flush_mode_t,
+                                      hsa_round_method_t* method) {
   KERNCAP_SIM_RUNTIME(rt);
   if (method == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   if (model_of(rt, isa) == nullptr) return HSA_STATUS_ERROR_INVALID_ISA;
@@ -324,7 +327,8 @@ hsa_status_t hsa_isa_get_round_method(hsa_isa_t isa, hsa_fp_type_t, hsa_flush_mo
   return HSA_STATUS_SUCCESS;
 }
 
-hsa_status_t hsa_isa_iterate_wavefronts(hsa_isa_t isa, hsa_status_t (*callback)(hsa_wavefront_t, void*), void* data) {
+hsa_status_t hsa_isa_iterate_wavefronts(hsa_isa_t isa, hsa_status_t (*callback)(hsa_wavefront_t, void*),
+                                        void* data) {
   KERNCAP_SIM_RUNTIME(rt);
   if (callback == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   if (model_of(rt, isa) == nullptr) return HSA_STATUS_ERROR_INVALID_ISA;

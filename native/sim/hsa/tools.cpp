@@ -96,7 +96,8 @@ std::vector<Tool> find_tools(std::vector<std::string>* failed) {
 // What rocprofiler-register does for ROCr 6.1 and later. Whether a profiler took the table.
 bool offer_to_profiler() {
   if (is_true("HSA_TOOLS_DISABLE_REGISTER")) return false;
-  if (const char* enabled = std::getenv("ROCPROFILER_REGISTER_ENABLED"); enabled && std::strcmp(enabled, "0") == 0)
+  if (const char* enabled = std::getenv("ROCPROFILER_REGISTER_ENABLED");
+      enabled && std::strcmp(enabled, "0") == 0)
     return false;
   auto has_value = [](const char* name) {
     const char* value = std::getenv(name);
@@ -109,7 +110,8 @@ bool offer_to_profiler() {
   auto set = reinterpret_cast<SetApiTable>(dlsym(RTLD_DEFAULT, "rocprofiler_set_api_table"));
   if (set == nullptr) {
     const char* path = std::getenv("ROCPROFILER_REGISTER_LIBRARY");
-    void* library = dlopen(path != nullptr && *path != '\0' ? path : "librocprofiler-sdk.so", RTLD_NOW | RTLD_GLOBAL);
+    void* library =
+        dlopen(path != nullptr && *path != '\0' ? path : "librocprofiler-sdk.so", RTLD_NOW | RTLD_GLOBAL);
     if (library != nullptr) set = reinterpret_cast<SetApiTable>(dlsym(library, "rocprofiler_set_api_table"));
   }
   if (set == nullptr) return false;
@@ -149,7 +151,8 @@ void unload_tools() {
   std::vector<Tool> tools = std::move(loaded_tools());
   loaded_tools().clear();
   for (auto tool = tools.rbegin(); tool != tools.rend(); ++tool)
-    if (auto on_unload = reinterpret_cast<abi::OnUnloadFunction>(dlsym(tool->library, "OnUnload"))) on_unload();
+    if (auto on_unload = reinterpret_cast<abi::OnUnloadFunction>(dlsym(tool->library, "OnUnload")))
+      on_unload();
   reset_api_tables();
   for (auto tool = tools.rbegin(); tool != tools.rend(); ++tool) dlclose(tool->library);
 }

@@ -15,7 +15,8 @@ VirtualMemory::Storage::~Storage() {
   if (fd >= 0) close(fd);
 }
 
-hsa_status_t VirtualMemory::reserve(void** out, std::uint64_t size, std::uint64_t address, std::uint64_t alignment) {
+hsa_status_t VirtualMemory::reserve(void** out, std::uint64_t size, std::uint64_t address,
+                                    std::uint64_t alignment) {
   if (size == 0 || size % kPageBytes != 0) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   if (alignment != 0 && (alignment < kPageBytes || (alignment & (alignment - 1)) != 0))
     return HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -58,8 +59,10 @@ hsa_status_t VirtualMemory::free(void* address, std::uint64_t size) {
 
 hsa_status_t VirtualMemory::create(Pool* pool, std::uint64_t size, hsa_amd_memory_type_t type,
                                    std::uint64_t* handle) {
-  if (size == 0 || size % kPageBytes != 0 || type > MEMORY_TYPE_PINNED) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-  if (pool->is_system() || pool->segment != HSA_REGION_SEGMENT_GLOBAL) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+  if (size == 0 || size % kPageBytes != 0 || type > MEMORY_TYPE_PINNED)
+    return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+  if (pool->is_system() || pool->segment != HSA_REGION_SEGMENT_GLOBAL)
+    return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   auto storage = std::make_shared<Storage>();
   storage->fd = memfd_create("kerncap-vmem", MFD_CLOEXEC);
   if (storage->fd < 0 || ftruncate(storage->fd, static_cast<off_t>(size)) != 0)
@@ -81,7 +84,8 @@ hsa_status_t VirtualMemory::release(std::uint64_t handle) {
   return HSA_STATUS_SUCCESS;
 }
 
-hsa_status_t VirtualMemory::map(void* address, std::uint64_t size, std::uint64_t offset, std::uint64_t handle) {
+hsa_status_t VirtualMemory::map(void* address, std::uint64_t size, std::uint64_t offset,
+                                std::uint64_t handle) {
   const auto base = reinterpret_cast<std::uint64_t>(address);
   if (size == 0 || base % kPageBytes != 0 || size % kPageBytes != 0 || offset % kPageBytes != 0)
     return HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -99,8 +103,8 @@ hsa_status_t VirtualMemory::map(void* address, std::uint64_t size, std::uint64_t
   std::shared_ptr<Storage> storage = found->second.storage;
   if (offset + size > storage->size) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   // The process itself may always read and write: copies and the simulated GPU are part of it.
-  if (mmap(address, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, storage->fd, static_cast<off_t>(offset)) ==
-      MAP_FAILED)
+  if (mmap(address, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, storage->fd,
+           static_cast<off_t>(offset)) == MAP_FAILED)
     return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
   Block block;
   block.base = base;
@@ -136,8 +140,8 @@ void VirtualMemory::set_gpu_access(std::uint64_t base, Mapping& mapping, Agent* 
   current = wanted;
 }
 
-hsa_status_t VirtualMemory::set_access(void* address, std::uint64_t size, const hsa_amd_memory_access_desc_t* list,
-                                       std::size_t count) {
+hsa_status_t VirtualMemory::set_access(void* address, std::uint64_t size,
+                                       const hsa_amd_memory_access_desc_t* list, std::size_t count) {
   const auto base = reinterpret_cast<std::uint64_t>(address);
   std::lock_guard lock(mutex_);
   // Whole mappings, without a gap, from the start of one.
@@ -152,7 +156,8 @@ hsa_status_t VirtualMemory::set_access(void* address, std::uint64_t size, const 
     if (runtime_->find_agent(list[i].agent_handle) == nullptr) return HSA_STATUS_ERROR_INVALID_AGENT;
     if (list[i].permissions > HSA_ACCESS_PERMISSION_RW) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   }
-  for (auto mapping = mappings_.find(base); mapping != mappings_.end() && mapping->first < base + size; ++mapping) {
+  for (auto mapping = mappings_.find(base); mapping != mappings_.end() && mapping->first < base + size;
+       ++mapping) {
     GpuSet gpus = 0;
     for (std::size_t i = 0; i < count; ++i)
       set_gpu_access(mapping->first, mapping->second, runtime_->find_agent(list[i].agent_handle),
@@ -191,7 +196,7 @@ hsa_status_t VirtualMemory::export_handle(std::uint64_t handle, int* fd) const {
 }
 
 hsa_status_t VirtualMemory::import_handle(int fd, std::uint64_t* handle) {
-  struct stat info {};
+  struct stat info{};
   if (fstat(fd, &info) != 0 || info.st_size <= 0) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   auto storage = std::make_shared<Storage>();
   storage->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -224,7 +229,8 @@ hsa_status_t VirtualMemory::properties(std::uint64_t handle, Pool** pool, hsa_am
   return HSA_STATUS_SUCCESS;
 }
 
-std::optional<std::pair<std::uint64_t, std::uint64_t>> VirtualMemory::find_reservation(std::uint64_t address) const {
+std::optional<std::pair<std::uint64_t, std::uint64_t>> VirtualMemory::find_reservation(
+    std::uint64_t address) const {
   std::lock_guard lock(mutex_);
   auto it = reservations_.upper_bound(address);
   if (it == reservations_.begin()) return std::nullopt;

@@ -22,12 +22,13 @@ class VirtualMemory {
   // As ROCr: a wanted `address` that is taken gives another range, and no error.
   abi::hsa_status_t reserve(void** out, std::uint64_t size, std::uint64_t address, std::uint64_t alignment);
   abi::hsa_status_t free(void* address, std::uint64_t size);
-  abi::hsa_status_t create(Pool* pool, std::uint64_t size, abi::hsa_amd_memory_type_t type, std::uint64_t* handle);
+  abi::hsa_status_t create(Pool* pool, std::uint64_t size, abi::hsa_amd_memory_type_t type,
+                           std::uint64_t* handle);
   abi::hsa_status_t release(std::uint64_t handle);
   abi::hsa_status_t map(void* address, std::uint64_t size, std::uint64_t offset, std::uint64_t handle);
   abi::hsa_status_t unmap(void* address, std::uint64_t size);
-  abi::hsa_status_t set_access(void* address, std::uint64_t size, const abi::hsa_amd_memory_access_desc_t* list,
-                               std::size_t count);
+  abi::hsa_status_t set_access(void* address, std::uint64_t size,
+                               const abi::hsa_amd_memory_access_desc_t* list, std::size_t count);
   abi::hsa_status_t get_access(void* address, Agent* agent, abi::hsa_access_permission_t* out) const;
   abi::hsa_status_t export_handle(std::uint64_t handle, int* fd) const;
   abi::hsa_status_t import_handle(int fd, std::uint64_t* handle);
@@ -35,7 +36,8 @@ class VirtualMemory {
   abi::hsa_status_t properties(std::uint64_t handle, Pool** pool, abi::hsa_amd_memory_type_t* type) const;
 
   // (base, bytes) of the reservation that holds an address.
-  [[nodiscard]] std::optional<std::pair<std::uint64_t, std::uint64_t>> find_reservation(std::uint64_t address) const;
+  [[nodiscard]] std::optional<std::pair<std::uint64_t, std::uint64_t>> find_reservation(
+      std::uint64_t address) const;
 
  private:
   // Memory behind a handle: a file in memory, so that it may be mapped in several places and exported.
@@ -57,7 +59,8 @@ class VirtualMemory {
     std::map<Agent*, abi::hsa_access_permission_t> access;
   };
 
-  void set_gpu_access(std::uint64_t base, Mapping& mapping, Agent* agent, abi::hsa_access_permission_t wanted);
+  void set_gpu_access(std::uint64_t base, Mapping& mapping, Agent* agent,
+                      abi::hsa_access_permission_t wanted);
 
   Runtime* runtime_;
   mutable std::mutex mutex_;

@@ -10,7 +10,8 @@
 
 namespace kerncap::sim::rt::impl {
 
-hsa_status_t hsa_amd_vmem_address_reserve(void** va, std::size_t size, std::uint64_t address, std::uint64_t flags) {
+hsa_status_t hsa_amd_vmem_address_reserve(void** va, std::size_t size, std::uint64_t address,
+                                          std::uint64_t flags) {
   return hsa_amd_vmem_address_reserve_align(va, size, address, 0, flags);
 }
 
@@ -26,8 +27,9 @@ hsa_status_t hsa_amd_vmem_address_free(void* va, std::size_t size) {
   return rt->vmem.free(va, size);
 }
 
-hsa_status_t hsa_amd_vmem_handle_create(hsa_amd_memory_pool_t handle, std::size_t size, hsa_amd_memory_type_t type,
-                                        std::uint64_t, hsa_amd_vmem_alloc_handle_t* memory_handle) {
+hsa_status_t hsa_amd_vmem_handle_create(hsa_amd_memory_pool_t handle, std::size_t size,
+                                        hsa_amd_memory_type_t type, std::uint64_t,
+                                        hsa_amd_vmem_alloc_handle_t* memory_handle) {
   KERNCAP_SIM_VMEM(rt);
   if (memory_handle == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   Pool* pool = rt->find_pool(handle.handle);
@@ -66,7 +68,8 @@ hsa_status_t hsa_amd_vmem_get_access(void* va, hsa_access_permission_t* perms, h
   return rt->vmem.get_access(va, agent, perms);
 }
 
-hsa_status_t hsa_amd_vmem_export_shareable_handle(int* dmabuf_fd, hsa_amd_vmem_alloc_handle_t handle, std::uint64_t) {
+hsa_status_t hsa_amd_vmem_export_shareable_handle(int* dmabuf_fd, hsa_amd_vmem_alloc_handle_t handle,
+                                                  std::uint64_t) {
   KERNCAP_SIM_VMEM(rt);
   if (dmabuf_fd == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   return rt->vmem.export_handle(handle.handle, dmabuf_fd);
@@ -85,7 +88,8 @@ hsa_status_t hsa_amd_vmem_retain_alloc_handle(hsa_amd_vmem_alloc_handle_t* memor
 }
 
 hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_alloc_handle_t memory_handle,
-                                                           hsa_amd_memory_pool_t* pool, hsa_amd_memory_type_t* type) {
+                                                           hsa_amd_memory_pool_t* pool,
+                                                           hsa_amd_memory_type_t* type) {
   KERNCAP_SIM_VMEM(rt);
   if (pool == nullptr || type == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   Pool* found = nullptr;
@@ -94,7 +98,8 @@ hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_alloc_ha
   return status;
 }
 
-hsa_status_t hsa_amd_svm_attributes_set(void* ptr, std::size_t size, hsa_amd_svm_attribute_pair_t* attribute_list,
+hsa_status_t hsa_amd_svm_attributes_set(void* ptr, std::size_t size,
+                                        hsa_amd_svm_attribute_pair_t* attribute_list,
                                         std::size_t attribute_count) {
   KERNCAP_SIM_RUNTIME(rt);
   if (ptr == nullptr || size == 0 || (attribute_list == nullptr && attribute_count != 0))
@@ -102,7 +107,8 @@ hsa_status_t hsa_amd_svm_attributes_set(void* ptr, std::size_t size, hsa_amd_svm
   return rt->svm.set(reinterpret_cast<std::uint64_t>(ptr), size, attribute_list, attribute_count);
 }
 
-hsa_status_t hsa_amd_svm_attributes_get(void* ptr, std::size_t size, hsa_amd_svm_attribute_pair_t* attribute_list,
+hsa_status_t hsa_amd_svm_attributes_get(void* ptr, std::size_t size,
+                                        hsa_amd_svm_attribute_pair_t* attribute_list,
                                         std::size_t attribute_count) {
   KERNCAP_SIM_RUNTIME(rt);
   if (ptr == nullptr || size == 0 || attribute_list == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -110,8 +116,9 @@ hsa_status_t hsa_amd_svm_attributes_get(void* ptr, std::size_t size, hsa_amd_svm
 }
 
 // Memory does not move; what remains of a prefetch is its order among signals.
-hsa_status_t hsa_amd_svm_prefetch_async(void* ptr, std::size_t size, hsa_agent_t agent, std::uint32_t num_dep_signals,
-                                        const hsa_signal_t* dep_signals, hsa_signal_t completion_signal) {
+hsa_status_t hsa_amd_svm_prefetch_async(void* ptr, std::size_t size, hsa_agent_t agent,
+                                        std::uint32_t num_dep_signals, const hsa_signal_t* dep_signals,
+                                        hsa_signal_t completion_signal) {
   KERNCAP_SIM_RUNTIME(rt);
   if (ptr == nullptr || size == 0 || (num_dep_signals != 0 && dep_signals == nullptr))
     return HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -129,8 +136,8 @@ hsa_status_t hsa_amd_svm_prefetch_async(void* ptr, std::size_t size, hsa_agent_t
 hsa_status_t hsa_amd_ipc_memory_create(void*, std::size_t, hsa_amd_ipc_memory_t*) {
   return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 }
-hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t*, std::size_t, std::uint32_t, const hsa_agent_t*,
-                                       void**) {
+hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t*, std::size_t, std::uint32_t,
+                                       const hsa_agent_t*, void**) {
   return HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
 hsa_status_t hsa_amd_ipc_memory_detach(void*) { return HSA_STATUS_ERROR_INVALID_ARGUMENT; }
@@ -143,7 +150,8 @@ hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t*, hsa_signal_t
 hsa_status_t hsa_amd_portable_export_dmabuf(const void*, std::size_t, int*, std::uint64_t*) {
   return HSA_STATUS_ERROR_INVALID_ALLOCATION;
 }
-hsa_status_t hsa_amd_portable_export_dmabuf_v2(const void*, std::size_t, int*, std::uint64_t*, std::uint64_t) {
+hsa_status_t hsa_amd_portable_export_dmabuf_v2(const void*, std::size_t, int*, std::uint64_t*,
+                                               std::uint64_t) {
   return HSA_STATUS_ERROR_INVALID_ALLOCATION;
 }
 hsa_status_t hsa_amd_portable_close_dmabuf(int) { return HSA_STATUS_ERROR_INVALID_ARGUMENT; }
@@ -156,7 +164,8 @@ hsa_status_t hsa_amd_interop_unmap_buffer(void*) { return HSA_STATUS_ERROR_INVAL
 // Streaming performance monitors do not exist here.
 hsa_status_t hsa_amd_spm_acquire(hsa_agent_t) { return HSA_STATUS_ERROR; }
 hsa_status_t hsa_amd_spm_release(hsa_agent_t) { return HSA_STATUS_ERROR; }
-hsa_status_t hsa_amd_spm_set_dest_buffer(hsa_agent_t, std::size_t, std::uint32_t*, std::uint32_t*, void*, bool*) {
+hsa_status_t hsa_amd_spm_set_dest_buffer(hsa_agent_t, std::size_t, std::uint32_t*, std::uint32_t*, void*,
+                                         bool*) {
   return HSA_STATUS_ERROR;
 }
 hsa_status_t hsa_amd_enable_logging(std::uint8_t*, void*) { return HSA_STATUS_SUCCESS; }
