@@ -40,6 +40,7 @@ _DESCRIPTOR = """
   .amdhsa_private_segment_fixed_size {private}
   .amdhsa_enable_private_segment {enable}
   .amdhsa_ieee_mode {ieee}
+  .amdhsa_float_denorm_mode_32 3
 .end_amdhsa_kernel
 """
 

@@ -33,8 +33,8 @@ def test_loads(lanes: Lanes) -> None:
     raw = resource(64 * 36)
     pieces = {
         n: lanes.add(
-            f"{raw} buffer_load_dword{'' if n == 1 else f'x{n}'} {'v20' if n == 1 else f'v[20:{19 + n}]'}, v8, "
-            f"s[40:43], 0 offen offset:20",
+            f"{raw} buffer_load_dword{'' if n == 1 else f'x{n}'} "
+            f"{'v20' if n == 1 else f'v[20:{19 + n}]'}, v8, s[40:43], 0 offen offset:20",
             inputs,
             [f"v{20 + k}" for k in range(n)],
             memory=MEMORY.copy(),
@@ -178,8 +178,8 @@ def test_typed_formats(lanes: Lanes) -> None:
         for f in FORMATS
     }
     integer = lanes.add(
-        resource(8192)
-        + "tbuffer_load_format_xy v[20:21], v8, s[40:43], 0 format:[BUF_DATA_FORMAT_8_8,BUF_NUM_FORMAT_SINT] offen",
+        resource(8192) + "tbuffer_load_format_xy v[20:21], v8, s[40:43], 0 "
+        "format:[BUF_DATA_FORMAT_8_8,BUF_NUM_FORMAT_SINT] offen",
         {"v8": offset},
         ["v20", "v21"],
         memory=memory.copy(),
@@ -249,7 +249,8 @@ def test_loads_to_lds(lanes: Lanes) -> None:
     got = {}
     for name, text in pieces.items():
         got[name] = lanes.add(
-            f"s_mov_b32 m0, 64\n {text}\n s_waitcnt vmcnt(0)\n v_lshlrev_b32 v9, 2, v0\n ds_read_b32 v20, v9 offset:80",
+            f"s_mov_b32 m0, 64\n {text}\n s_waitcnt vmcnt(0)\n"
+            " v_lshlrev_b32 v9, 2, v0\n ds_read_b32 v20, v9 offset:80",
             {"v8": offset},
             ["v20"],
             memory=MEMORY.copy(),

@@ -1,5 +1,7 @@
-"""LLVM's constant folding as oracle: it knows what many amdgcn builtins give for constant arguments. The same calls
-with arguments that it cannot see must give the same on the simulator."""
+"""LLVM's constant folding as oracle: it knows what many amdgcn builtins give for constant arguments.
+
+The same calls with arguments that it cannot see must give the same on the simulator.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +62,8 @@ INTS = [
 
 @dataclass
 class Fold:
-    """`call` with {0}, {1} ... in a kernel; arguments by type letter: i u32, f f32, d f64. The instruction it must
-    not need when folded."""
+    """`call` with {0}, {1} ... in a kernel; arguments by type letter: i u32, f f32, d f64. `mnemonic` is the
+    instruction that a folded call does not need."""
 
     call: str
     types: str
@@ -205,6 +207,7 @@ def test_agrees_with_llvm(simulator: Simulator, tmp_path: Path) -> None:
                 equal |= np.abs(got.astype(np.int64) - want.astype(np.int64)) <= fold.ulp
         bad = np.flatnonzero(~equal)
         assert bad.size == 0, (
-            f"{name}{[hex(v) for v in cases[name][bad[0]]]}: {int(got[bad[0]]):#x}, LLVM says {int(want[bad[0]]):#x}"
+            f"{name}{[hex(v) for v in cases[name][bad[0]]]}: {int(got[bad[0]]):#x}, "
+            f"LLVM says {int(want[bad[0]]):#x}"
         )
     assert used > 300
