@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -131,7 +132,7 @@ class ProgressLine:
     def show(self, text: str) -> None:
         """Replaces the line."""
         if self.enabled:
-            width = os.get_terminal_size(2).columns if os.isatty(2) else 80
+            width = shutil.get_terminal_size().columns
             sys.stderr.write("\r\x1b[K" + printable(text)[: max(10, width - 1)])
             sys.stderr.flush()
             self._shown = True

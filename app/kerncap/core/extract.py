@@ -170,6 +170,11 @@ def finish(
     manifest.write(where, document)
     fsync_tree(partial)
     warnings = list(source.notes)
+    if not document["memory"]["changed_bytes"]:
+        warnings.append(
+            "the dispatch changed no byte of what was saved: what it wrote was there already, and another "
+            "one (--dispatch N) tells more"
+        )
     if capture.dispatch.flags & records.DispatchFlags.NEEDS_LISTENER:
         warnings.append(
             "the kernel prints or allocates on the device: it needs a listener that replay may not have"
