@@ -1,6 +1,7 @@
 #include "sim/device/cost.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -12,8 +13,34 @@ constexpr CostTable kMi300x{.device = "gfx942 (MI300X)"};
 
 bool has(const char* name, const char* part) { return std::strstr(name, part) != nullptr; }
 
+// Matrix cores: the multiplications that the name says, over the rate of the source type. "v_mfma_f32_32x32x8_f16" is
+// one block, "..._4x4x4_16b_f16" sixteen; v_smfmac counts the zeros that it skips, so it does half.
+unsigned matrix_cost(const CostTable& t, const char* name) {
+  unsigned m = 0, n = 0, k = 0, blocks = 1;
+  const char* shape = std::strchr(name + 2, '_');            // behind v_mfma
+  shape = shape != nullptr ? std::strchr(shape + 1, '_') : nullptr;  // behind the result's type
+  if (shape == nullptr || std::sscanf(shape, "_%ux%ux%u", &m, &n, &k) != 3) return t.valu;
+  const char* x = std::strrchr(shape, 'x');
+  if (has(name, "xf32")) x = shape;
+  if (const char* b = std::strchr(x, 'b'); b != nullptr && b[1] == '_') {
+    const char* digits = b;
+    while (digits[-1] >= '0' && digits[-1] <= '9') --digits;
+    blocks = static_cast<unsigned>(std::strtoul(digits, nullptr, 10));
+  }
+  const char* source = std::strrchr(name, '_') + 1;
+  unsigned rate = t.matrix_f16;
+  if (std::strcmp(source, "f32") == 0) rate = t.matrix_f32;
+  if (std::strcmp(source, "f64") == 0) rate = t.matrix_f64;
+  if (std::strcmp(source, "xf32") == 0) rate = t.matrix_xf32;
+  if (std::strcmp(source, "i8") == 0 || std::strcmp(source, "fp8") == 0 || std::strcmp(source, "bf8") == 0) rate = t.matrix_8_bit;
+  unsigned cycles = m * n * k * blocks / rate;
+  if (has(name, "v_smfmac")) cycles /= 2;
+  return cycles < t.matrix_least ? t.matrix_least : cycles;
+}
+
 unsigned valu_cost(const CostTable& t, const char* name) {
   const bool f64 = has(name, "f64");
+  if (has(name, "v_mfma") || has(name, "v_smfmac")) return matrix_cost(t, name);
   static constexpr const char* kTranscendental[] = {"v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_"};
   for (const char* part : kTranscendental)
     if (std::strncmp(name, part, std::strlen(part)) == 0) return f64 ? t.valu_f64_transcendental : t.valu_quarter_rate;
@@ -70,6 +97,11 @@ std::string cost_table_text(Arch arch) {
   row("vector ALU, f64", t.valu_f64, "cycles");
   row("exp log rcp rsq sqrt sin cos, 32-bit multiply", t.valu_quarter_rate, "cycles");
   row("rcp rsq sqrt of f64", t.valu_f64_transcendental, "cycles");
+  row("matrix core, f16 and bf16 (at least 8 cycles)", t.matrix_f16, "multiply-adds a cycle of the SIMD");
+  row("matrix core, 8-bit integers and floats", t.matrix_8_bit, "multiply-adds a cycle of the SIMD");
+  row("matrix core, xf32", t.matrix_xf32, "multiply-adds a cycle of the SIMD");
+  row("matrix core, f32", t.matrix_f32, "multiply-adds a cycle of the SIMD");
+  row("matrix core, f64", t.matrix_f64, "multiply-adds a cycle of the SIMD");
   row("memory instruction, issue", t.other, "cycles");
   row("barrier", t.barrier, "cycles");
   row("vector memory: latency", t.vmem_latency, "cycles");

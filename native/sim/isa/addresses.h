@@ -37,7 +37,7 @@ static inline void charge_vmem(Wave& w, const Addresses& a, unsigned size, unsig
   const unsigned lines = count_lines(a, size, t.line_bytes);
   w.time.lines += lines;
   w.time.bytes += static_cast<u64>(lines) * t.line_bytes;
-  w.time.vm_issue(w.time.now + latency + static_cast<u64>(lines) * t.cycles_per_line);
+  w.time.vm_access(lines * t.cycles_per_line, latency);
 }
 
 // Checks all active lanes: one test where they lie in one allocation, else lane by lane (which names the lane).

@@ -68,8 +68,7 @@ static inline unsigned bank_cycles(const u32* address, u64 exec, unsigned dwords
 // `times`: elements a lane, all at one distance from the address.
 static inline void charge_lds(Wave& w, const u32* address, unsigned dwords, unsigned times = 1) {
   const unsigned cycles = bank_cycles(address, w.exec(), dwords) * times;
-  w.time.bank_cycles += cycles;
-  w.time.lgkm_issue(w.time.now + w.costs->lds_latency + cycles);
+  w.time.lds_access(cycles, w.costs->lds_latency);
 }
 
 }  // namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL

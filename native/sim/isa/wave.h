@@ -51,7 +51,18 @@ struct Timeline {
   std::uint64_t lines = 0;           // 128-byte lines that vector memory touched
   std::uint64_t bytes = 0;           // that lines moved
   std::uint64_t bank_cycles = 0;     // LDS
+  std::uint64_t lds_free = 0, vm_free = 0;  // when this wave's earlier accesses leave the unit
 
+  // An access that occupies LDS, or the vector memory path, for `cycles`, and is answered `latency` later.
+  void lds_access(unsigned cycles, unsigned latency) {
+    lds_free = (lds_free > now ? lds_free : now) + cycles;
+    bank_cycles += cycles;
+    lgkm_issue(lds_free + latency);
+  }
+  void vm_access(unsigned cycles, unsigned latency) {
+    vm_free = (vm_free > now ? vm_free : now) + cycles;
+    vm_issue(vm_free + latency);
+  }
   void vm_issue(std::uint64_t done) { push(vm_done, vm_head, vm_tail, done); }
   void lgkm_issue(std::uint64_t done) { push(lgkm_done, lgkm_head, lgkm_tail, done); }
   void vm_wait(unsigned left) { wait(vm_done, vm_head, vm_tail, left); }

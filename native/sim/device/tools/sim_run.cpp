@@ -9,6 +9,7 @@
 //   kernarg ptr NAME|u32 V|u64 V|i32 V|i64 V|f32 V|f64 V|u16 V|u8 V|hex BYTES ...   (each aligned to its size)
 //   hidden OFFSET                              the next launches write the hidden arguments (code object v5) there
 //   launch KERNEL GX GY GZ BX BY BZ DYNLDS     grid in work-items; kernels by their symbol without ".kd"
+//   stack BYTES                                private memory of a work-item in later launches, at least
 //   dump NAME FILE                             write memory to a file
 //   writes on|off                              report the written ranges with each launch
 //   threads N | deterministic | limit WAVE_INSTRUCTIONS | schedule SEED
@@ -44,6 +45,7 @@ class Session {
     if (command == "kernarg") return kernarg(line);
     if (command == "hidden") return (line >> hidden_) ? "ok" : throw std::runtime_error("hidden OFFSET");
     if (command == "launch") return launch(line);
+    if (command == "stack") return (line >> stack_) ? "ok" : throw std::runtime_error("stack BYTES");
     if (command == "dump") return dump(line);
     if (command == "writes") {
       std::string word;
@@ -204,7 +206,7 @@ class Session {
       set(4 + 2 * d, static_cast<std::uint16_t>(block[d]));
       set(12 + 4 * d, grid[d]);
     }
-    set(24, fixed[1]);
+    set(24, std::max(fixed[1], stack_));
     set(28, fixed[0] + dynamic);
     set(32, descriptor.address);
     set(40, reinterpret_cast<std::uint64_t>(arguments.data()));
@@ -249,6 +251,7 @@ class Session {
   std::vector<std::uint8_t> kernarg_;
   std::int64_t hidden_ = -1;
   bool writes_ = false;
+  std::uint32_t stack_ = 0;
 };
 
 }  // namespace

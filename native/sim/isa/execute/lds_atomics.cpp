@@ -12,8 +12,7 @@ void charge(Wave& w, unsigned bytes_per_lane) {
   const unsigned lanes = static_cast<unsigned>(std::popcount(w.exec()));
   const unsigned cycles =
       (lanes * bytes_per_lane + w.costs->lds_bytes_per_cycle - 1) / w.costs->lds_bytes_per_cycle;
-  w.time.bank_cycles += cycles;
-  w.time.lgkm_issue(w.time.now + w.costs->lds_latency + cycles);
+  w.time.lds_access(cycles, w.costs->lds_latency);
 }
 
 u64 offset16(const Inst& i) { return static_cast<u64>(i.imm) | static_cast<u64>(i.imm1) << 8; }
