@@ -1,4 +1,4 @@
-"""Programs that use HIP in every way do the same with the interposer loaded, and every dispatch is counted."""
+"""Programs that use HIP in every way do the same under the interposer, and every dispatch is counted."""
 
 from __future__ import annotations
 
