@@ -27,7 +27,7 @@ def simulator(tmp_path: Path) -> Simulator:
 @pytest.fixture(scope="session")
 def compiled(code_directory: Path) -> None:
     """Compiles every kernel, several at a time."""
-    sources = sorted(device_code.KERNELS.glob("*.hip"))
+    sources = device_code.corpus_sources()
     with ThreadPoolExecutor(device_code.jobs()) as pool:
         work = [pool.submit(device_code.compile_host, s, code_directory) for s in sources]
         for level in ("-O0", "-O3"):

@@ -79,7 +79,7 @@ def check_round_trip(codes: list[bytes], directory: Path) -> None:
 @pytest.mark.parametrize("level", ["-O0", "-O3"])
 def test_compiled_kernels(level: str, code_directory: Path, tmp_path: Path) -> None:
     codes: set[bytes] = set()
-    for source in sorted(device_code.KERNELS.glob("*.hip")):
+    for source in device_code.corpus_sources():
         assembly = device_code.compile_device(source, level, code_directory).with_suffix(".s")
         lines = [
             re.sub(r"\.LBB\w+|\w+@\w+(@\w+)?\S*", "4", line.split(";")[0].strip())

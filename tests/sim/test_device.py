@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from device_code import KERNELS, assemble, compile_device
+from device_code import assemble, compile_device
 from simulator import Failed, Simulator, hidden_arguments
 
-SOURCE = KERNELS / "device_behaviour.hip"
+SOURCE = Path(__file__).with_name("device_behaviour.hip")
 
 
 @dataclass
