@@ -143,7 +143,8 @@ void variables(const Machine& m, const Module& code) {
   CHECK_EQ(out[1], 40);  // through a pointer that was relocated
   CHECK_EQ(*reinterpret_cast<std::uint32_t*>(address), 100);
   // HIP's own copy kernel writes __constant__ variables, whose segment says read-only.
-  OK(hsa_executable_symbol_get_info(code.symbol("scale"), HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_ADDRESS, &address));
+  OK(hsa_executable_symbol_get_info(code.symbol("scale"), HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_ADDRESS,
+                                    &address));
   hsa_signal_store_relaxed(done, 1);
   auto set = dispatch_packet(m, code.kernel("store"), 1, done, address, 5u);
   set.grid_size_x = set.workgroup_size_x = 1;

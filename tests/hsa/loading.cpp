@@ -162,6 +162,39 @@ void damaged(const Machine& m, const char* path) {
   OK(hsa_executable_destroy(executable));
 }
 
+// An instruction that the simulator does not know is named when the code is loaded, not when it runs.
+void unknown_instruction(const Machine& m, const char* path) {
+  const auto table = loader();
+  Module good = load_module(m.gpu, path);
+  const Loaded where = describe(table, good.executable);
+  const std::uint64_t kernel = good.kernel("add");
+  const auto* descriptor = reinterpret_cast<const amd_kernel_descriptor_t*>(kernel);
+  const std::uint64_t entry = kernel + static_cast<std::uint64_t>(descriptor->kernel_code_entry_byte_offset);
+  std::vector<hsa_ven_amd_loader_segment_descriptor_t> segments(64);
+  std::size_t count = 0;
+  OK(table.hsa_ven_amd_loader_query_segment_descriptors(nullptr, &count));
+  segments.resize(count);
+  OK(table.hsa_ven_amd_loader_query_segment_descriptors(segments.data(), &count));
+  std::vector<char> bytes = good.bytes;
+  bool patched = false;
+  for (const auto& s : segments) {
+    const auto base = reinterpret_cast<std::uint64_t>(s.segment_base);
+    if (entry < base || entry >= base + s.segment_size) continue;
+    std::memset(bytes.data() + s.code_object_storage_offset + (entry - base), 0xff, 4);
+    patched = true;
+  }
+  CHECK(patched && where.size > 0);
+  OK(hsa_executable_destroy(good.executable));
+  hsa_code_object_reader_t reader;
+  OK(hsa_code_object_reader_create_from_memory(bytes.data(), bytes.size(), &reader));
+  hsa_executable_t executable;
+  OK(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr,
+                               &executable));
+  FAILS(HSA_STATUS_ERROR_INVALID_CODE_OBJECT,
+        hsa_executable_load_agent_code_object(executable, m.gpu, reader, nullptr, nullptr));
+  OK(hsa_executable_destroy(executable));
+}
+
 void placed(const Machine& m, const char* path) {
   const auto table = loader();
   auto place = reinterpret_cast<decltype(&kerncap_sim_place_next_code_object)>(
@@ -186,6 +219,7 @@ int main(int, char** argv) {
   from_file(m, argv[1]);
   external_variable(m, argv[2]);
   damaged(m, argv[1]);
+  unknown_instruction(m, argv[1]);
   placed(m, argv[1]);
   OK(hsa_shut_down());
   std::puts("loading ok");

@@ -42,7 +42,7 @@ void changed_behind_our_back() {
   hsa_signal_t s = make_signal(1);
   std::thread later([s] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    reinterpret_cast<amd_signal_t*>(s.handle)->value = 0;
+    __atomic_store_n(&reinterpret_cast<amd_signal_t*>(s.handle)->value, 0, __ATOMIC_RELEASE);
   });
   WAIT_ZERO(s);
   later.join();

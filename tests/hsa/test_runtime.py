@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -172,6 +173,9 @@ def test_loading(workshop: Workshop) -> None:
     output = workshop.passes("loading", workshop.code(), external)
     assert "loading ok" in output
     assert "undefined symbol outside" in output
+    assert re.search(
+        r"cannot load code object memory://.*ffffffff.*\badd\b|cannot load.*\badd\b.*ffffffff", output
+    )
     assert "another processor (EF_AMDGPU_MACH 0x036), and the device is gfx942" in output
 
 
@@ -192,3 +196,21 @@ def test_fault_that_nobody_handles_aborts(workshop: Workshop) -> None:
     done = workshop.run("faults", workshop.code(), "past_the_end", "none")
     assert done.returncode == -6, done.stderr
     assert "store" in done.stderr
+
+
+def test_active_profiler_gets_the_table_instead_of_tools(workshop: Workshop, tmp_path: Path) -> None:
+    """As rocprofiler-register: only a visible rocprofiler_configure (or its variables) activates it."""
+    profiler, tool = workshop.tool("profiler"), workshop.tool("tool", 'NAME="named"', "PRIORITY=1")
+    log = tmp_path / "log"
+    both = {"LD_PRELOAD": f"{profiler}:{tool}"}
+    assert log_of(workshop, log, **both) == ["profiler hsa 1"]
+    log.unlink()
+    assert log_of(workshop, log, **both, HSA_TOOLS_ROCPROFILER_V1_TOOLS="1")[:2] == [
+        "profiler hsa 1",
+        "named OnLoad",
+    ]
+    log.unlink()
+    assert log_of(workshop, log, **both, ROCPROFILER_REGISTER_ENABLED="0")[0] == "named OnLoad"
+    log.unlink()
+    silent = workshop.tool("profiler", "NO_CONFIGURE")  # exports the entry point only
+    assert log_of(workshop, log, LD_PRELOAD=f"{silent}:{tool}")[0] == "named OnLoad"
