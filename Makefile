@@ -55,7 +55,7 @@ format: $(TOOLS)
 
 bench: $(TOOLS) $(INSTALLED)
 	mkdir -p build
-	$(BIN)/python -m bench --json build/bench.json
+	$(BIN)/python tests/bench/run.py --json build/bench.json
 
 clean:
 	rm -rf build $(VENV)

@@ -1,0 +1,68 @@
+"""What watching costs the program: the demonstration program's wall time with the interposer against without, and
+launches a second through it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from bench.report import Report, median, spread
+from kerncap.core.control import Session
+from kerncap.core.devices import full_environment, parse_device
+from kerncap.core.profile import profile
+from kerncap.demo import build
+from support.build import build_program, simulator_environment
+
+_PAIRS = 4
+_LAUNCHES = 200_000
+
+
+def _wall(command: list[str], environment: dict[str, str]) -> float:
+    started = time.perf_counter()
+    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True, timeout=300)
+    return time.perf_counter() - started
+
+
+def _watched(command: list[str], timing: bool) -> float:
+    with Session.create(timing=timing) as session:
+        return _wall(command, full_environment(parse_device("sim:gfx942"), session.directory))
+
+
+def measure(report: Report) -> None:
+    """Adds the figures of interception."""
+    bare_environment = {**os.environ, **simulator_environment()}
+    with tempfile.TemporaryDirectory() as folder:
+        command = build(Path(folder) / "demo", "sim:gfx942").command
+        _wall(command, bare_environment)
+        bare, watched = [], []
+        for pair in range(_PAIRS):  # ABBA
+            for kind in ("bare", "watched") if pair % 2 == 0 else ("watched", "bare"):
+                (bare if kind == "bare" else watched).append(
+                    _wall(command, bare_environment) if kind == "bare" else _watched(command, timing=True)
+                )
+        report.add("demo, wall time alone", median(bare), "s", note=spread(bare))
+        report.add("demo, wall time watched", median(watched), "s", note=spread(watched))
+        report.add("demo, watched against alone", median(watched) / median(bare), "x", at_most=1.03)
+
+    launches = build_program("launches")
+    loop = [str(launches.executable), "--launches", str(_LAUNCHES)]
+    bare = [_wall(loop, bare_environment) for _ in range(3)]
+    report.add("launches alone", _LAUNCHES / median(bare), "dispatches/s", note=spread(bare))
+    for timing, aim in ((False, 200_000.0), (True, None)):
+        walls = [_watched(loop, timing) for _ in range(3)]
+        how = "timed" if timing else "counted"
+        report.add(
+            f"launches watched, {how}",
+            _LAUNCHES / median(walls),
+            "dispatches/s",
+            at_least=aim,
+            note=spread(walls),
+        )
+    counted = profile(loop, device="sim:gfx942", timing=False, stdout=subprocess.DEVNULL)
+    report.add("interposer's own time a dispatch, counted", counted.interposer_s / _LAUNCHES * 1e9, "ns")
+    report.add(
+        "dispatches seen less launches made", counted.dispatches - _LAUNCHES, "", at_most=0, at_least=None
+    )
