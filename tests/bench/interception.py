@@ -1,4 +1,4 @@
-"""What watching costs the program: the demonstration program's wall time with the interposer against without, and
+"""What watching costs: the demonstration program's wall time with the interposer against without, and
 launches a second through it."""
 
 from __future__ import annotations
