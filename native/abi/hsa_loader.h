@@ -46,20 +46,21 @@ struct hsa_ven_amd_loader_segment_descriptor_t {
 // hsa_system_get_major_extension_table fills as many bytes as are asked for.
 struct hsa_ven_amd_loader_1_03_pfn_t {
   hsa_status_t (*hsa_ven_amd_loader_query_host_address)(const void* device_address,
-      const void** host_address);
+                                                        const void** host_address);
   hsa_status_t (*hsa_ven_amd_loader_query_segment_descriptors)(
       hsa_ven_amd_loader_segment_descriptor_t* segment_descriptors, std::size_t* num_segment_descriptors);
   hsa_status_t (*hsa_ven_amd_loader_query_executable)(const void* device_address,
-      hsa_executable_t* executable);
-  hsa_status_t (*hsa_ven_amd_loader_executable_iterate_loaded_code_objects)(hsa_executable_t executable,
+                                                      hsa_executable_t* executable);
+  hsa_status_t (*hsa_ven_amd_loader_executable_iterate_loaded_code_objects)(
+      hsa_executable_t executable,
       hsa_status_t (*callback)(hsa_executable_t, hsa_loaded_code_object_t, void*), void* data);
-  hsa_status_t
-      (*hsa_ven_amd_loader_loaded_code_object_get_info)(hsa_loaded_code_object_t loaded_code_object,
-      hsa_ven_amd_loader_loaded_code_object_info_t attribute, void* value);
-  hsa_status_t (*hsa_ven_amd_loader_code_object_reader_create_from_file_with_offset_size)(hsa_file_t file,
-      std::size_t offset, std::size_t size, hsa_code_object_reader_t* code_object_reader);
+  hsa_status_t (*hsa_ven_amd_loader_loaded_code_object_get_info)(
+      hsa_loaded_code_object_t loaded_code_object, hsa_ven_amd_loader_loaded_code_object_info_t attribute,
+      void* value);
+  hsa_status_t (*hsa_ven_amd_loader_code_object_reader_create_from_file_with_offset_size)(
+      hsa_file_t file, std::size_t offset, std::size_t size, hsa_code_object_reader_t* code_object_reader);
   hsa_status_t (*hsa_ven_amd_loader_iterate_executables)(hsa_status_t (*callback)(hsa_executable_t, void*),
-      void* data);
+                                                         void* data);
 };
 
 inline constexpr std::size_t kLoaderTable100Bytes = 3 * sizeof(void*);

@@ -98,7 +98,7 @@ struct HsaApiTable {
   AmdExtTable* amd_ext_;
   FinalizerExtTable* finalizer_ext_;
   ImageExtTable* image_ext_;
-  ToolsApiTable* tools_;               // ROCr 6.1 and later
+  ToolsApiTable* tools_;                 // ROCr 6.1 and later
   PcSamplingExtTable* pc_sampling_ext_;  // ROCr 6.2 and later
 };
 static_assert(sizeof(CoreApiTable) == 16 + 8 * 125);

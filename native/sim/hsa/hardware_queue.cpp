@@ -51,14 +51,25 @@ void HardwareQueue::ring(std::uint64_t value) {
   std::uint64_t end = doorbell_end_.load();
   while (end < value + 1 && !doorbell_end_.compare_exchange_weak(end, value + 1)) {
   }
+  wake();
+}
+
+// Either the thread sees the new kick and does not sleep, or we see that it sleeps. No system call while it
+// runs.
+void HardwareQueue::wake() {
   kick_.fetch_add(1);
-  futex_wake_all(&kick_);
+  if (asleep_.load()) futex_wake_all(&kick_);
+}
+
+void HardwareQueue::sleep(std::uint32_t kick, std::uint64_t timeout_ns) {
+  asleep_.store(true);
+  if (!stop_.load()) futex_wait(&kick_, kick, timeout_ns);
+  asleep_.store(false);
 }
 
 void HardwareQueue::inactivate() {
   stop_.store(true);
-  kick_.fetch_add(1);
-  futex_wake_all(&kick_);
+  wake();
   MultiWait::wake_all();
 }
 
@@ -81,12 +92,12 @@ void HardwareQueue::loop() {
     const std::uint32_t kick = kick_.load();
     const std::uint64_t index = read_index();
     if (index >= doorbell_end_.load()) {
-      if (!stop_.load()) futex_wait(&kick_, kick, kForeverNs);
+      sleep(kick, kForeverNs);
       continue;
     }
     Packet* packet = slot(index);
     if (packet->type() == HSA_PACKET_TYPE_INVALID) {
-      futex_wait(&kick_, kick, kInvalidPacketNs);
+      sleep(kick, kInvalidPacketNs);
       continue;
     }
     switch (process(*packet, index)) {

@@ -36,6 +36,8 @@ class HardwareQueue final : public Queue {
   enum class Result { done, stopped, failed };
 
   void loop();
+  void sleep(std::uint32_t kick, std::uint64_t timeout_ns);
+  void wake();
   Result process(const Packet& packet, std::uint64_t index);
   Result dispatch(const Packet& packet, std::uint64_t index);
   Result wait_barrier(const Packet& packet, bool any);
@@ -50,6 +52,7 @@ class HardwareQueue final : public Queue {
   std::function<void()> on_progress_;
   std::atomic<std::uint64_t> doorbell_end_{0};  // packets below this index may run
   std::atomic<std::uint32_t> kick_{0};          // futex word of the thread
+  std::atomic<bool> asleep_{false};             // the thread waits, or is about to
   std::atomic<bool> stop_{false};
   std::uint64_t last_end_ticks_ = 0;
   mutable std::mutex dispatch_mutex_;

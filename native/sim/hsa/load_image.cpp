@@ -54,8 +54,8 @@ hsa_status_t copy_segments(Runtime* rt, const ElfImage& image, LoadedCodeObject*
   return HSA_STATUS_SUCCESS;
 }
 
-// Pages go to the GPU as runs of equal protection. Only instructions are read-only: a __constant__ variable lies in
-// a read-only segment, and HIP's copy kernel writes it all the same (ROCr gives every segment write access).
+// Pages go to the GPU as runs of equal protection. Only instructions are read-only: a __constant__ variable
+// lies in a read-only segment, and HIP's copy kernel writes it all the same (ROCr lets it).
 void publish_segments(LoadedCodeObject* object) {
   const std::uint64_t pages = object->size / kPageBytes;
   enum : char { kHole, kReadOnly, kWritable };
