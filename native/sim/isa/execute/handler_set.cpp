@@ -66,7 +66,21 @@ void run_special(Wave& w) {
   }
 }
 
+// The program around the simulator may have changed its own floating-point environment (flush to zero, unmasked
+// exceptions): waves run in the plain one, and it gets its own back.
+class PlainFloat {
+ public:
+#if defined(__x86_64__)
+  PlainFloat() : saved_(_mm_getcsr()) { _mm_setcsr(kPlainCsr); }
+  ~PlainFloat() { _mm_setcsr(saved_); }
+
+ private:
+  unsigned saved_;
+#endif
+};
+
 void run(Wave& w) {
+  const PlainFloat plain;
   while (w.budget > 0) {
     if (w.special_mode) {
       run_special(w);
