@@ -62,6 +62,7 @@ class Script:
     simulator: Simulator
     code_object: Path
     lines: list[str] = field(default_factory=list)
+    options: list[str] = field(default_factory=list)  # lines before the code object is loaded
     _buffers: list[Array | Table] = field(default_factory=list)
 
     def buffer(self, item: Array | Table) -> int:
@@ -116,7 +117,7 @@ class Script:
     def run(self, handles: list[int], variables: dict[str, Array] | None = None) -> dict:
         """Runs everything; the content of the buffers and variables afterwards."""
         names = {f"b{h}": h for h in handles} | {n: n for n in variables or {}}
-        script = [f"load {self.code_object}", *self.lines]
+        script = [*self.options, f"load {self.code_object}", *self.lines]
         script += [f"dump {n} {self.simulator.directory / ('out_' + n)}" for n in names]
         self.simulator.execute("\n".join(script) + "\n")
         results = {}

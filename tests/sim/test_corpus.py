@@ -62,6 +62,8 @@ def test_agrees_with_host(index: int, level: str, simulator: Simulator, code_dir
     run_on_host(library, case.kernel, host, case.grid, case.block)
 
     script = simulator.script(device_code.compile_device(source, level, code_directory))
+    if case.in_order:
+        script.options.append("deterministic")
     for name, value in case.variables.items():
         script.variable(name, value)
     script.add_buffers(case.arguments)
