@@ -32,8 +32,8 @@ std::unique_ptr<ControlFile> ControlFile::open(const std::string& session, std::
   const Control& block = file->block();
   if (std::memcmp(block.magic, kControlMagic, sizeof kControlMagic) != 0) return fail("not a control block");
   if (block.version != kVersion || block.bytes != sizeof(Control)) {
-    return fail("a control block of version " + std::to_string(block.version) + ", this interposer knows version " +
-                std::to_string(kVersion));
+    return fail("a control block of version " + std::to_string(block.version) +
+                ", this interposer knows version " + std::to_string(kVersion));
   }
   return file;
 }
@@ -42,7 +42,8 @@ ControlFile::~ControlFile() { ::munmap(block_, sizeof(Control)); }
 
 void set_text(char* field, std::size_t field_bytes, const std::string& text) {
   std::size_t length = std::min(text.size(), field_bytes - 1);
-  while (length < text.size() && length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) --length;
+  while (length < text.size() && length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80)
+    --length;
   std::memcpy(field, text.data(), length);
   std::memset(field + length, 0, field_bytes - length);
 }

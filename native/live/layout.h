@@ -24,15 +24,15 @@ enum class RequestKind : std::uint32_t { none = 0, capture = 1, cancel = 2 };
 enum class MemoryMode : std::uint32_t { reachable = 0, all = 1 };
 enum class CaptureState : std::uint32_t {
   idle = 0,
-  armed = 1,       // the request was seen by at least one process
-  draining = 2,    // the dispatch was met; waiting for the device's queues
-  saving = 3,      // memory before
-  running = 4,     // the dispatch itself
+  armed = 1,     // the request was seen by at least one process
+  draining = 2,  // the dispatch was met; waiting for the device's queues
+  saving = 3,    // memory before
+  running = 4,   // the dispatch itself
   saving_changes = 5,
-  done = 6,        // complete and flushed; `output` may be read
-  failed = 7,      // `message` says why; nothing is left behind
+  done = 6,    // complete and flushed; `output` may be read
+  failed = 7,  // `message` says why; nothing is left behind
   cancelled = 8,
-  ambiguous = 9,   // `pattern` is no exact name and fits several kernels in the loaded code: not captured
+  ambiguous = 9,  // `pattern` is no exact name and fits several kernels in the loaded code: not captured
 };
 
 // The front end fills the request and then stores request_sequence with release order; the process that
@@ -49,20 +49,21 @@ struct Control {
   std::atomic<std::uint64_t> request_sequence;
   RequestKind request;
   MemoryMode memory;
-  std::uint64_t nth;           // the n-th dispatch of the kernel in its process, from 1, counted from process
-                               // start; 0: the next one
+  std::uint64_t nth;  // the n-th dispatch of the kernel in its process, from 1, counted from process
+                      // start; 0: the next one
   std::uint64_t min_duration_ns;  // 0, or: only a dispatch ... reserved for "slowest so far"
-  std::uint64_t timeout_ms;    // limit for drain and for the dispatch itself
-  std::uint32_t exit_after;    // 1: end the program (whole process, _exit status 0) once the capture is complete
+  std::uint64_t timeout_ms;       // limit for drain and for the dispatch itself
+  std::uint32_t
+      exit_after;  // 1: end the program (whole process, _exit status 0) once the capture is complete
   std::uint32_t pattern_exact;  // 1: `pattern` is an id or a mangled name and nothing else
-  std::uint32_t grid[3];       // all zero: any grid; else only dispatches with this grid (work-items)
-  std::uint32_t only_pid;      // 0: any process
-  char pattern[65536];         // UTF-8, NUL-terminated
-  char output[4096];           // directory to create (its parent exists); must not exist yet
+  std::uint32_t grid[3];        // all zero: any grid; else only dispatches with this grid (work-items)
+  std::uint32_t only_pid;       // 0: any process
+  char pattern[65536];          // UTF-8, NUL-terminated
+  char output[4096];            // directory to create (its parent exists); must not exist yet
 
   // status: interposer -> front end
   std::atomic<std::uint64_t> accepted_sequence;
-  std::atomic<std::uint32_t> state;  // CaptureState
+  std::atomic<std::uint32_t> state;      // CaptureState
   std::atomic<std::uint32_t> owner_pid;  // who captures; claimed by compare-and-swap from 0
   std::atomic<std::uint64_t> bytes_done;
   std::atomic<std::uint64_t> bytes_total;
@@ -70,17 +71,25 @@ struct Control {
   std::uint64_t saved_ns;    // time spent in saving memory (both passes)
   std::uint64_t finished_ns;
   std::atomic<std::uint64_t> processes;  // how many processes have attached
-  char message[4096];        // UTF-8, NUL-terminated; written before `state`
+  char message[4096];                    // UTF-8, NUL-terminated; written before `state`
 };
 
 // ---- the statistics file -------------------------------------------------------------------
 
-enum class KernelKind : std::uint32_t { unknown = 0, hip = 1, triton = 2, inductor = 3, tensile = 4, cuda = 5, runtime = 6 };
+enum class KernelKind : std::uint32_t {
+  unknown = 0,
+  hip = 1,
+  triton = 2,
+  inductor = 3,
+  tensile = 4,
+  cuda = 5,
+  runtime = 6
+};
 enum class ProcessState : std::uint32_t { running = 0, exited = 1 };
 enum class ClockKind : std::uint32_t { gpu = 0, simulated = 1 };
 
 inline constexpr std::uint32_t kRowBytes = 512;
-inline constexpr std::uint32_t kMaxRows = 65536;         // row 0 takes what does not fit elsewhere
+inline constexpr std::uint32_t kMaxRows = 65536;  // row 0 takes what does not fit elsewhere
 inline constexpr std::uint64_t kRowsOffset = 4096;
 inline constexpr std::uint64_t kNamesOffset = kRowsOffset + std::uint64_t{kRowBytes} * kMaxRows;
 inline constexpr std::uint64_t kMaxNameBytes = 256u << 20;
@@ -115,14 +124,14 @@ struct LiveHeader {
 static_assert(sizeof(LiveHeader) <= 4096);
 
 struct alignas(kRowBytes) Row {
-  std::uint64_t id;                 // shown as 16 hex digits, or the shortest unique prefix of at least 6;
-                                    // hash of symbol and code object content
-  std::uint64_t name_offset;        // from kNamesOffset: mangled symbol (no ".kd"), UTF-8
+  std::uint64_t id;           // shown as 16 hex digits, or the shortest unique prefix of at least 6;
+                              // hash of symbol and code object content
+  std::uint64_t name_offset;  // from kNamesOffset: mangled symbol (no ".kd"), UTF-8
   std::uint64_t demangled_offset;
   std::uint32_t name_length;
   std::uint32_t demangled_length;
   KernelKind kind;
-  std::uint32_t device;             // index into `devices`
+  std::uint32_t device;  // index into `devices`
   std::atomic<std::uint64_t> calls;
   std::atomic<std::uint64_t> timed;
   std::atomic<std::uint64_t> total_ns;
@@ -130,12 +139,12 @@ struct alignas(kRowBytes) Row {
   std::atomic<std::uint64_t> max_ns;
   std::atomic<std::uint64_t> last_ns;
   std::atomic<std::uint64_t> last_seen_ns;  // CLOCK_MONOTONIC
-  std::uint64_t code_hash;          // XXH64 of the code object's bytes
-  std::atomic<std::uint32_t> grid[3];   // of the last dispatch, in work-items
+  std::uint64_t code_hash;                  // XXH64 of the code object's bytes
+  std::atomic<std::uint32_t> grid[3];       // of the last dispatch, in work-items
   std::atomic<std::uint32_t> block[3];
-  std::uint32_t vgprs;              // per work-item, as allocated; 0: not known
+  std::uint32_t vgprs;  // per work-item, as allocated; 0: not known
   std::uint32_t sgprs;
-  std::uint32_t lds_bytes;          // static
+  std::uint32_t lds_bytes;  // static
   std::uint32_t scratch_bytes;
   std::atomic<std::uint32_t> last_dynamic_lds;
   std::uint32_t reserved;

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "live/control_file.h"
+#include "live/file_size_guard.h"
 
 namespace kerncap::live {
 namespace {
@@ -96,6 +97,7 @@ bool LiveFile::map(std::string* warning) {
   const bool in_file = fd_ >= 0;
   rows_backed_ = names_backed_ = 0;
   if (in_file) {
+    const FileSizeGuard guard;
     int error = ::posix_fallocate(fd_, 0, static_cast<off_t>(kRowsOffset));
     if (error == 0 && !back(kRowsOffset, rows_backed_, kRowBytes, kRowsChunk, kNamesOffset)) error = ENOSPC;
     if (error == 0 && !back(kNamesOffset, names_backed_, 1, kNamesChunk, kMapBytes)) error = ENOSPC;
@@ -104,12 +106,14 @@ bool LiveFile::map(std::string* warning) {
       return false;
     }
   }
-  void* map = ::mmap(nullptr, kMapBytes, PROT_READ | PROT_WRITE,
-                     in_file ? MAP_SHARED | MAP_NORESERVE : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, fd_, 0);
+  void* map =
+      ::mmap(nullptr, kMapBytes, PROT_READ | PROT_WRITE,
+             in_file ? MAP_SHARED | MAP_NORESERVE : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, fd_, 0);
   if (map == MAP_FAILED) {
     *warning = "cannot map " + path_ + ": " + std::strerror(errno);
     if (in_file) return false;
-    // Address space for the private rows is all that is asked for here; without it nothing else would work either.
+    // Address space for the private rows is all that is asked for here; without it nothing else would work
+    // either.
     std::fprintf(stderr, "kerncap: %s\n", warning->c_str());
     ::abort();
   }
@@ -130,6 +134,7 @@ bool LiveFile::back(std::uint64_t start, std::uint64_t& backed, std::uint64_t en
   if (end <= backed) return true;
   if (start + end > limit) return false;
   if (fd_ < 0) return true;
+  const FileSizeGuard guard;
   const std::uint64_t wanted = std::min((end + chunk - 1) / chunk * chunk, limit - start);
   const int error =
       ::posix_fallocate(fd_, static_cast<off_t>(start + backed), static_cast<off_t>(wanted - backed));
@@ -141,8 +146,10 @@ bool LiveFile::back(std::uint64_t start, std::uint64_t& backed, std::uint64_t en
 void LiveFile::reserve_ahead() {
   const std::lock_guard lock(mutex_);
   const std::uint64_t rows = (std::uint64_t{row_count_} + 1) * kRowBytes;
-  back(kRowsOffset, rows_backed_, std::min(rows + kRowsChunk / 2, kNamesOffset - kRowsOffset), kRowsChunk, kNamesOffset);
-  back(kNamesOffset, names_backed_, std::min(name_bytes_ + kNamesChunk / 2, kMaxNameBytes), kNamesChunk, kMapBytes);
+  back(kRowsOffset, rows_backed_, std::min(rows + kRowsChunk / 2, kNamesOffset - kRowsOffset), kRowsChunk,
+       kNamesOffset);
+  back(kNamesOffset, names_backed_, std::min(name_bytes_ + kNamesChunk / 2, kMaxNameBytes), kNamesChunk,
+       kMapBytes);
 }
 
 std::uint32_t LiveFile::add_row(const NewRow& values) {
@@ -150,17 +157,18 @@ std::uint32_t LiveFile::add_row(const NewRow& values) {
   const std::uint32_t index = row_count_ + 1;
   const std::uint64_t name_end = name_bytes_ + values.name.size() + values.demangled.size();
   if (index >= kMaxRows) return 0;
-  if (!back(kRowsOffset, rows_backed_, (std::uint64_t{index} + 1) * kRowBytes, kRowsChunk, kNamesOffset)) return 0;
+  if (!back(kRowsOffset, rows_backed_, (std::uint64_t{index} + 1) * kRowBytes, kRowsChunk, kNamesOffset))
+    return 0;
   if (!back(kNamesOffset, names_backed_, name_end, kNamesChunk, kMapBytes)) return 0;
   char* names = map_ + kNamesOffset;
   Row& row = this->row(index);
   row.id = values.id;
   row.name_offset = name_bytes_;
   row.name_length = static_cast<std::uint32_t>(values.name.size());
-  std::memcpy(names + row.name_offset, values.name.data(), values.name.size());
+  std::copy(values.name.begin(), values.name.end(), names + row.name_offset);
   row.demangled_offset = name_bytes_ + values.name.size();
   row.demangled_length = static_cast<std::uint32_t>(values.demangled.size());
-  std::memcpy(names + row.demangled_offset, values.demangled.data(), values.demangled.size());
+  std::copy(values.demangled.begin(), values.demangled.end(), names + row.demangled_offset);
   row.kind = values.kind;
   row.device = values.device;
   row.code_hash = values.code_hash;

@@ -14,7 +14,7 @@ namespace kerncap::live {
 
 struct NewRow {
   std::uint64_t id = 0;
-  std::string_view name;       // mangled
+  std::string_view name;  // mangled
   std::string_view demangled;
   KernelKind kind = KernelKind::unknown;
   std::uint32_t device = 0;
@@ -53,7 +53,8 @@ class LiveFile {
   LiveFile() = default;
   bool map(std::string* warning);
   // Makes sure that bytes up to `end` of a part that starts at `start` are backed by the disk.
-  bool back(std::uint64_t start, std::uint64_t& backed, std::uint64_t end, std::uint64_t chunk, std::uint64_t limit);
+  bool back(std::uint64_t start, std::uint64_t& backed, std::uint64_t end, std::uint64_t chunk,
+            std::uint64_t limit);
 
   std::string path_;
   int fd_ = -1;

@@ -18,7 +18,8 @@ namespace {
 // that a mixed block does not turn into many small writes.
 constexpr std::size_t kHoleStep = 64 << 10;
 
-void write_all(int fd, const std::string& path, const unsigned char* data, std::size_t bytes, std::uint64_t offset) {
+void write_all(int fd, const std::string& path, const unsigned char* data, std::size_t bytes,
+               std::uint64_t offset) {
   while (bytes != 0) {
     const ssize_t n = ::pwrite(fd, data, bytes, static_cast<off_t>(offset));
     if (n < 0) {

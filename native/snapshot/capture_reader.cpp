@@ -69,14 +69,17 @@ void CaptureReader::damaged(std::uint64_t offset, const std::string& why) const 
 CaptureReader::CaptureReader(std::string directory)
     : directory_(std::move(directory)), records_path_(directory_ + "/capture.bin") {
   const std::vector<unsigned char> bytes = read_file(records_path_);
-  if (bytes.size() < sizeof(FileHeader)) damaged(0, "only " + std::to_string(bytes.size()) + " bytes, no header");
+  if (bytes.size() < sizeof(FileHeader))
+    damaged(0, "only " + std::to_string(bytes.size()) + " bytes, no header");
   const auto header = fixed_part<FileHeader>(bytes.data());
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) damaged(0, "not a capture (wrong magic)");
   if (header.version != kVersion) {
-    damaged(offsetof(FileHeader, version), "version " + std::to_string(header.version) + "; this kerncap reads version " +
-                                               std::to_string(kVersion) + "; capture again, or use the kerncap that wrote it");
+    damaged(offsetof(FileHeader, version), "version " + std::to_string(header.version) +
+                                               "; this kerncap reads version " + std::to_string(kVersion) +
+                                               "; capture again, or use the kerncap that wrote it");
   }
-  if (header.header_bytes != sizeof(FileHeader)) damaged(offsetof(FileHeader, header_bytes), "wrong header length");
+  if (header.header_bytes != sizeof(FileHeader))
+    damaged(offsetof(FileHeader, header_bytes), "wrong header length");
   if (header.file_bytes != bytes.size()) {
     damaged(bytes.size(), "the file has " + std::to_string(bytes.size()) + " bytes, its header says " +
                               std::to_string(header.file_bytes));
@@ -110,7 +113,8 @@ void CaptureReader::open_memory(MemoryFile file, const char* name) {
   m.fd = open_file(m.path);
   const std::uint64_t length = length_of(m.fd, m.path);
   if (length != m.bytes) {
-    throw DamagedCapture(m.path + " has " + std::to_string(length) + " bytes, capture.bin says " + std::to_string(m.bytes));
+    throw DamagedCapture(m.path + " has " + std::to_string(length) + " bytes, capture.bin says " +
+                         std::to_string(m.bytes));
   }
   const std::uint64_t blocks = (m.bytes + kChecksumBlock - 1) / kChecksumBlock;
   m.sums.resize(blocks);
@@ -124,7 +128,8 @@ void CaptureReader::read_records(const std::vector<unsigned char>& bytes) {
   while (offset < bytes.size()) {
     if (bytes.size() - offset < sizeof(RecordHeader)) damaged(offset, "a record is cut short");
     const auto record = fixed_part<RecordHeader>(bytes.data() + offset);
-    if (record.bytes < sizeof(RecordHeader) || record.bytes % 8 != 0 || record.bytes > bytes.size() - offset) {
+    if (record.bytes < sizeof(RecordHeader) || record.bytes % 8 != 0 ||
+        record.bytes > bytes.size() - offset) {
       damaged(offset, "a record of " + std::to_string(record.bytes) + " bytes");
     }
     read_record(record, bytes.data() + offset, offset);
@@ -132,7 +137,8 @@ void CaptureReader::read_records(const std::vector<unsigned char>& bytes) {
     ++count;
   }
   if (count != header.record_count) {
-    damaged(offset, std::to_string(count) + " records, the header says " + std::to_string(header.record_count));
+    damaged(offset,
+            std::to_string(count) + " records, the header says " + std::to_string(header.record_count));
   }
 }
 
@@ -245,7 +251,8 @@ void CaptureReader::check_references() const {
                                    RecordType::kernarg, RecordType::code_object, RecordType::end};
   for (const RecordType type : needed) {
     if ((seen_ >> static_cast<unsigned>(type) & 1) == 0) {
-      throw DamagedCapture(records_path_ + " has no record of type " + std::to_string(static_cast<unsigned>(type)));
+      throw DamagedCapture(records_path_ + " has no record of type " +
+                           std::to_string(static_cast<unsigned>(type)));
     }
   }
   for (const Memory& m : memory_) {
@@ -259,7 +266,8 @@ void CaptureReader::check_references() const {
   std::vector<const RegionRecord*> by_id(regions.size() + 1);
   for (const Region& region : regions) {
     if (region.record.id == 0 || region.record.id > regions.size() || by_id[region.record.id] != nullptr) {
-      throw DamagedCapture(records_path_ + ": region id " + std::to_string(region.record.id) + " is out of order");
+      throw DamagedCapture(records_path_ + ": region id " + std::to_string(region.record.id) +
+                           " is out of order");
     }
     by_id[region.record.id] = &region.record;
     if (region.record.code_object != 0) static_cast<void>(code_object(region.record.code_object));
@@ -278,10 +286,12 @@ const CodeObject& CaptureReader::code_object(std::uint32_t id) const {
   for (const CodeObject& object : code_objects) {
     if (object.record.id == id) return object;
   }
-  throw DamagedCapture(records_path_ + " refers to code object " + std::to_string(id) + ", which it does not hold");
+  throw DamagedCapture(records_path_ + " refers to code object " + std::to_string(id) +
+                       ", which it does not hold");
 }
 
-std::size_t CaptureReader::read_blocks(MemoryFile file, std::uint64_t first, std::uint64_t blocks, void* out) const {
+std::size_t CaptureReader::read_blocks(MemoryFile file, std::uint64_t first, std::uint64_t blocks,
+                                       void* out) const {
   const Memory& m = memory(file);
   if (first > m.sums.size() || blocks > m.sums.size() - first) {
     throw DamagedCapture(m.path + " has " + std::to_string(m.sums.size()) + " blocks, block " +
@@ -295,7 +305,8 @@ std::size_t CaptureReader::read_blocks(MemoryFile file, std::uint64_t first, std
   for (std::uint64_t block = 0; block < blocks; ++block) {
     const std::uint64_t at = block * kChecksumBlock;
     if (xxh64(p + at, std::min<std::uint64_t>(kChecksumBlock, bytes - at)) != m.sums[first + block]) {
-      throw DamagedCapture(m.path + ": the block at offset " + std::to_string(offset + at) + " does not match its checksum");
+      throw DamagedCapture(m.path + ": the block at offset " + std::to_string(offset + at) +
+                           " does not match its checksum");
     }
   }
   return bytes;

@@ -56,8 +56,8 @@ class CaptureReader {
   // The code object with CodeObjectRecord::id `id`.
   [[nodiscard]] const CodeObject& code_object(std::uint32_t id) const;
 
-  // Whole blocks, from block `first` on, into `out` (`blocks` * kChecksumBlock bytes; the last block of the file
-  // may be shorter). Each block's checksum is verified. Returns the bytes read. Thread safe.
+  // Whole blocks, from block `first` on, into `out` (`blocks` * kChecksumBlock bytes; the last block of the
+  // file may be shorter). Each block's checksum is verified. Returns the bytes read. Thread safe.
   std::size_t read_blocks(MemoryFile file, std::uint64_t first, std::uint64_t blocks, void* out) const;
 
   // Any range; verifies every block it touches. Thread safe.

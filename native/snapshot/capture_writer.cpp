@@ -95,7 +95,8 @@ CaptureWriter::~CaptureWriter() {
   std::filesystem::remove_all(partial_, ignored);
 }
 
-void CaptureWriter::append(const void* fixed, std::size_t bytes, std::initializer_list<std::string_view> strings) {
+void CaptureWriter::append(const void* fixed, std::size_t bytes,
+                           std::initializer_list<std::string_view> strings) {
   const std::size_t start = records_.size();
   const auto* p = static_cast<const unsigned char*>(fixed);
   records_.insert(records_.end(), p, p + bytes);

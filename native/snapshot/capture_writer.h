@@ -1,5 +1,5 @@
-// Writes a capture as a transaction: in OUTPUT.partial-<pid>, renamed to OUTPUT once all of it is on the disk.
-// Everything throws IoError; destroying a writer that was not committed removes the partial directory.
+// Writes a capture as a transaction: in OUTPUT.partial-<pid>, renamed to OUTPUT once all of it is on the
+// disk. Everything throws IoError; destroying a writer that was not committed removes the partial directory.
 #pragma once
 
 #include <cstdint>

@@ -6,10 +6,12 @@
 
 namespace kerncap::snapshot {
 
-// A system call failed: a full disk, a missing directory, no permission. The text names the path and the reason.
+// A system call failed: a full disk, a missing directory, no permission. The text names the path and the
+// reason.
 class IoError : public std::runtime_error {
  public:
-  IoError(const std::string& text, int error_number) : std::runtime_error(text), error_number_(error_number) {}
+  IoError(const std::string& text, int error_number)
+      : std::runtime_error(text), error_number_(error_number) {}
   [[nodiscard]] int error_number() const { return error_number_; }
 
  private:

@@ -26,11 +26,11 @@ struct FileHeader {
   char magic[8];
   std::uint32_t version;
   std::uint32_t header_bytes;
-  std::uint64_t file_bytes;     // of capture.bin
-  std::uint64_t pre_bytes;      // of memory.pre (apparent size)
+  std::uint64_t file_bytes;  // of capture.bin
+  std::uint64_t pre_bytes;   // of memory.pre (apparent size)
   std::uint64_t post_bytes;
   std::uint64_t record_count;
-  std::uint64_t checksum;       // XXH64, seed 0, of everything after this header
+  std::uint64_t checksum;  // XXH64, seed 0, of everything after this header
   std::uint64_t reserved;
 };
 static_assert(sizeof(FileHeader) == 64);
@@ -65,40 +65,40 @@ struct ProcessRecord {
 
 struct DeviceRecord {
   RecordHeader header;
-  std::uint32_t index;          // among the process's GPU agents
+  std::uint32_t index;  // among the process's GPU agents
   std::uint32_t compute_units;
   std::uint32_t wavefront;
-  std::uint32_t lds_bytes;      // per workgroup
-  std::uint64_t cache_bytes;    // last level
-  std::uint64_t clock_hz;       // of dispatch timestamps
-  std::uint32_t simulated;      // 1: sim:
-  std::uint32_t isa_length;     // "amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-"
-  std::uint32_t name_length;    // agent name, "gfx942"
+  std::uint32_t lds_bytes;    // per workgroup
+  std::uint64_t cache_bytes;  // last level
+  std::uint64_t clock_hz;     // of dispatch timestamps
+  std::uint32_t simulated;    // 1: sim:
+  std::uint32_t isa_length;   // "amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-"
+  std::uint32_t name_length;  // agent name, "gfx942"
   std::uint32_t product_length;
 };
 
 enum DispatchFlags : std::uint32_t {
-  kNeedsListener = 1,   // hostcall buffer argument set: printf, device malloc
+  kNeedsListener = 1,  // hostcall buffer argument set: printf, device malloc
   kCooperative = 2,
   kGraph = 4,
 };
 
 struct DispatchRecord {
   RecordHeader header;
-  std::uint8_t packet[64];       // hsa_kernel_dispatch_packet_t as submitted (completion signal as the program's)
-  std::uint64_t kernel_id;       // live::Row::id
-  std::uint64_t nth_of_kernel;   // from 1, in its process
+  std::uint8_t packet[64];  // hsa_kernel_dispatch_packet_t as submitted (completion signal as the program's)
+  std::uint64_t kernel_id;  // live::Row::id
+  std::uint64_t nth_of_kernel;  // from 1, in its process
   std::uint64_t nth_overall;
   std::uint64_t queue_id;
-  std::uint64_t start_ns;        // as timed while capturing; 0 where not known
+  std::uint64_t start_ns;  // as timed while capturing; 0 where not known
   std::uint64_t end_ns;
   std::uint64_t descriptor_address;  // == packet.kernel_object
-  std::uint32_t code_object;     // CodeObjectRecord::id
+  std::uint32_t code_object;         // CodeObjectRecord::id
   std::uint32_t flags;
-  std::uint64_t reachable_bytes;   // closure found by scanning from kernargs and module segments
-  std::uint64_t allocated_bytes;   // all allocations of the process on that device
-  std::uint32_t memory_mode;     // live::MemoryMode
-  std::uint32_t symbol_length;   // mangled, without ".kd"
+  std::uint64_t reachable_bytes;  // closure found by scanning from kernargs and module segments
+  std::uint64_t allocated_bytes;  // all allocations of the process on that device
+  std::uint32_t memory_mode;      // live::MemoryMode
+  std::uint32_t symbol_length;    // mangled, without ".kd"
   std::uint32_t demangled_length;
   std::uint32_t reserved;
 };
@@ -111,13 +111,13 @@ struct KernargRecord {
 
 struct CodeObjectRecord {
   RecordHeader header;
-  std::uint32_t id;              // from 1
+  std::uint32_t id;  // from 1
   std::uint32_t uri_length;
-  std::uint64_t content_hash;    // XXH64; file is code/%016x.hsaco
+  std::uint64_t content_hash;  // XXH64; file is code/%016x.hsaco
   std::uint64_t content_bytes;
-  std::uint64_t load_base;       // lowest VA of its segments
+  std::uint64_t load_base;  // lowest VA of its segments
   std::uint64_t load_bytes;
-  std::int64_t load_delta;       // VA minus ELF p_vaddr
+  std::int64_t load_delta;  // VA minus ELF p_vaddr
 };
 
 // A __device__ / __constant__ variable of a loaded code object. Its bytes are in the region that holds it.
@@ -130,47 +130,48 @@ struct VariableRecord {
 };
 
 enum class RegionKind : std::uint32_t {
-  device = 1,       // GPU pool, coarse-grained
+  device = 1,  // GPU pool, coarse-grained
   device_fine = 2,
-  host = 3,         // CPU pool allowed to the agent (hipHostMalloc, kernarg pool)
+  host = 3,  // CPU pool allowed to the agent (hipHostMalloc, kernarg pool)
   kernarg = 4,
-  registered = 5,   // the program's own host memory, locked for the agent
-  managed = 6,      // svm
-  vmem = 7,         // reserved address range with physical memory mapped
-  code_segment = 8, // writable or read-only data segment of a code object; restored through the loaded variables/segment
+  registered = 5,    // the program's own host memory, locked for the agent
+  managed = 6,       // svm
+  vmem = 7,          // reserved address range with physical memory mapped
+  code_segment = 8,  // writable or read-only data segment of a code object; restored through the loaded
+                     // variables/segment
 };
 
 enum RegionFlags : std::uint32_t {
-  kSaved = 1,       // bytes are in memory.pre
+  kSaved = 1,  // bytes are in memory.pre
   kReachable = 2,
-  kWritten = 4,     // has Change records
+  kWritten = 4,  // has Change records
 };
 
 struct RegionRecord {
   RecordHeader header;
-  std::uint32_t id;              // from 1
+  std::uint32_t id;  // from 1
   RegionKind kind;
   std::uint64_t address;
   std::uint64_t bytes;
-  std::uint64_t pre_offset;      // in memory.pre, if kSaved
+  std::uint64_t pre_offset;  // in memory.pre, if kSaved
   std::uint32_t flags;
-  std::uint32_t code_object;     // for code_segment; else 0
-  std::uint32_t pool_flags;      // HSA global flags of the pool
-  std::uint32_t reason_length;   // why it is not saved; empty if it is
+  std::uint32_t code_object;    // for code_segment; else 0
+  std::uint32_t pool_flags;     // HSA global flags of the pool
+  std::uint32_t reason_length;  // why it is not saved; empty if it is
 };
 
-struct ChangeRecord {            // after the dispatch, these bytes differ from memory.pre (some of them)
+struct ChangeRecord {  // after the dispatch, these bytes differ from memory.pre (some of them)
   RecordHeader header;
   std::uint32_t region;
   std::uint32_t reserved;
   std::uint64_t address;
   std::uint64_t bytes;
-  std::uint64_t post_offset;     // in memory.post
+  std::uint64_t post_offset;  // in memory.post
 };
 
 struct ChecksumsRecord {
   RecordHeader header;
-  std::uint32_t file;            // 0: memory.pre, 1: memory.post
+  std::uint32_t file;  // 0: memory.pre, 1: memory.post
   std::uint32_t count;
   std::uint64_t first_block;
   // count x uint64: XXH64 (seed 0) of kChecksumBlock bytes each, the last one shorter

@@ -57,7 +57,8 @@ std::uint64_t finish(const std::uint64_t (&lanes)[4], std::uint64_t seed, std::u
                      const unsigned char* tail, std::size_t tail_bytes) {
   std::uint64_t hash;
   if (total >= 32) {
-    hash = std::rotl(lanes[0], 1) + std::rotl(lanes[1], 7) + std::rotl(lanes[2], 12) + std::rotl(lanes[3], 18);
+    hash =
+        std::rotl(lanes[0], 1) + std::rotl(lanes[1], 7) + std::rotl(lanes[2], 12) + std::rotl(lanes[3], 18);
     for (const std::uint64_t lane : lanes) hash = merge(hash, lane);
   } else {
     hash = seed + kPrime5;

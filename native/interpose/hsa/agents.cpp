@@ -34,7 +34,8 @@ std::string isa_name(hsa_agent_t agent) {
     return {};
   }
   std::string name(length + 1, '\0');
-  if (api().core.hsa_isa_get_info_alt_fn(isa, HSA_ISA_INFO_NAME, name.data()) != HSA_STATUS_SUCCESS) return {};
+  if (api().core.hsa_isa_get_info_alt_fn(isa, HSA_ISA_INFO_NAME, name.data()) != HSA_STATUS_SUCCESS)
+    return {};
   return text_of(name.c_str(), length);
 }
 
@@ -46,7 +47,8 @@ std::uint32_t group_segment_bytes(hsa_agent_t agent) {
     if (api().amd.hsa_amd_memory_pool_get_info_fn(pool, HSA_AMD_MEMORY_POOL_INFO_SEGMENT, &segment) ==
             HSA_STATUS_SUCCESS &&
         segment == HSA_AMD_SEGMENT_GROUP &&
-        api().amd.hsa_amd_memory_pool_get_info_fn(pool, HSA_AMD_MEMORY_POOL_INFO_SIZE, &size) == HSA_STATUS_SUCCESS) {
+        api().amd.hsa_amd_memory_pool_get_info_fn(pool, HSA_AMD_MEMORY_POOL_INFO_SIZE, &size) ==
+            HSA_STATUS_SUCCESS) {
       *static_cast<std::uint32_t*>(out) = static_cast<std::uint32_t>(size);
     }
     return HSA_STATUS_SUCCESS;
@@ -152,8 +154,8 @@ RuntimeInfo runtime_info() {
   Dl_info where{};
   const auto address = reinterpret_cast<void*>(api().core.hsa_init_fn);
   const bool found = ::dladdr(address, &where) != 0 && where.dli_fname != nullptr;
-  info.text = std::string(found ? where.dli_fname : "libhsa-runtime64.so") + ' ' + std::to_string(major) + '.' +
-              std::to_string(minor);
+  info.text = std::string(found ? where.dli_fname : "libhsa-runtime64.so") + ' ' + std::to_string(major) +
+              '.' + std::to_string(minor);
   const char* build = nullptr;
   if (api().core.hsa_system_get_info_fn(HSA_AMD_SYSTEM_INFO_BUILD_VERSION, &build) == HSA_STATUS_SUCCESS &&
       build != nullptr) {

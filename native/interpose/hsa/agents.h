@@ -18,8 +18,8 @@ struct AgentInfo {
   std::string product;
   std::uint32_t compute_units = 0;
   std::uint32_t wavefront = 64;
-  std::uint32_t lds_bytes = 0;    // per workgroup
-  std::uint64_t cache_bytes = 0;  // last level
+  std::uint32_t lds_bytes = 0;             // per workgroup
+  std::uint64_t cache_bytes = 0;           // last level
   abi::hsa_amd_memory_pool_t host_pool{};  // of a CPU: fine-grained system memory, for staging copies
 };
 

@@ -15,9 +15,11 @@ std::uint64_t number(const void* ptr) { return reinterpret_cast<std::uint64_t>(p
 
 RegionKind pool_kind(bool gpu, std::uint32_t flags) {
   if (!gpu) {
-    return (flags & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT) != 0 ? RegionKind::kernarg : RegionKind::host;
+    return (flags & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT) != 0 ? RegionKind::kernarg
+                                                                       : RegionKind::host;
   }
-  return (flags & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED) != 0 ? RegionKind::device : RegionKind::device_fine;
+  return (flags & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED) != 0 ? RegionKind::device
+                                                                       : RegionKind::device_fine;
 }
 
 }  // namespace
@@ -127,7 +129,8 @@ void Allocations::access_allowed(const void* ptr, std::uint32_t count, const hsa
   for (std::uint32_t i = 0; i < count; ++i) a.agents.push_back(agents[i].handle);
 }
 
-void Allocations::locked(void* host, std::size_t bytes, const hsa_agent_t* agents, int count, void* agent_ptr) {
+void Allocations::locked(void* host, std::size_t bytes, const hsa_agent_t* agents, int count,
+                         void* agent_ptr) {
   const std::lock_guard lock(mutex_);
   Lock& held = locks_[number(host)];
   if (++held.depth > 1) return;
@@ -220,7 +223,8 @@ void Allocations::unmapped(void* va, std::size_t bytes) {
 void Allocations::vmem_access(void* va, std::size_t bytes, const hsa_amd_memory_access_desc_t* list,
                               std::size_t count) {
   const std::lock_guard lock(mutex_);
-  for (auto it = by_address_.lower_bound(number(va)); it != by_address_.end() && it->first < number(va) + bytes; ++it) {
+  for (auto it = by_address_.lower_bound(number(va));
+       it != by_address_.end() && it->first < number(va) + bytes; ++it) {
     Allocation& a = it->second;
     for (std::size_t i = 0; i < count; ++i) {
       std::erase(a.agents, list[i].agent_handle.handle);

@@ -15,15 +15,15 @@
 namespace kerncap::interpose {
 
 struct Allocation {
-  std::uint64_t address = 0;   // as a GPU sees it
+  std::uint64_t address = 0;  // as a GPU sees it
   std::uint64_t bytes = 0;
   std::uint64_t host_address = 0;  // where the program sees it, if it differs or is the program's own; else 0
   snapshot::RegionKind kind = snapshot::RegionKind::device;
   std::uint32_t pool_flags = 0;
-  std::uint64_t owner = 0;                 // agent handle; 0: none in particular
-  std::vector<std::uint64_t> agents;       // that were given access beyond the owner
-  bool everyone = false;                   // accessible to every agent without asking
-  std::string refusal;                     // not empty: cannot be captured, and why
+  std::uint64_t owner = 0;            // agent handle; 0: none in particular
+  std::vector<std::uint64_t> agents;  // that were given access beyond the owner
+  bool everyone = false;              // accessible to every agent without asking
+  std::string refusal;                // not empty: cannot be captured, and why
 
   [[nodiscard]] std::uint64_t end() const { return address + bytes; }
   // Whether the process itself can read it at host_address (or address) like any memory of its own.
@@ -45,16 +45,19 @@ class Allocations {
   void unlocked(void* host);
 
   // hsa_amd_svm_attributes_set: memory that host and device share.
-  void svm_attributes(void* ptr, std::size_t bytes, const abi::hsa_amd_svm_attribute_pair_t* list, std::size_t count);
+  void svm_attributes(void* ptr, std::size_t bytes, const abi::hsa_amd_svm_attribute_pair_t* list,
+                      std::size_t count);
 
-  void attached(void* ptr, std::size_t bytes, std::uint32_t count, const abi::hsa_agent_t* agents, const char* how);
+  void attached(void* ptr, std::size_t bytes, std::uint32_t count, const abi::hsa_agent_t* agents,
+                const char* how);
   void detached(void* ptr);
 
   void handle_created(std::uint64_t handle, abi::hsa_amd_memory_pool_t pool);
   void handle_imported(std::uint64_t handle);
   void mapped(void* va, std::size_t bytes, std::uint64_t handle);
   void unmapped(void* va, std::size_t bytes);
-  void vmem_access(void* va, std::size_t bytes, const abi::hsa_amd_memory_access_desc_t* list, std::size_t count);
+  void vmem_access(void* va, std::size_t bytes, const abi::hsa_amd_memory_access_desc_t* list,
+                   std::size_t count);
 
   // Everything now, in order of address; no two overlap.
   std::vector<Allocation> all() const;

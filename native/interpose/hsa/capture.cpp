@@ -45,8 +45,8 @@ bool new_signal(hsa_signal_t* signal) {
 
 }  // namespace
 
-Capture::Capture(Process& process, CaptureRequest request, InterceptQueue& queue, const Packet& packet, Kernel& kernel,
-                 std::uint32_t row, std::uint64_t nth)
+Capture::Capture(Process& process, CaptureRequest request, InterceptQueue& queue, const Packet& packet,
+                 Kernel& kernel, std::uint32_t row, std::uint64_t nth)
     : process_(process),
       control_(process.control->block()),
       request_(std::move(request)),
@@ -58,8 +58,9 @@ Capture::Capture(Process& process, CaptureRequest request, InterceptQueue& queue
       nth_(nth),
       nth_overall_(process.live->header().dispatches.load(std::memory_order_relaxed)) {}
 
-std::unique_ptr<Capture> Capture::start(Process& process, const CaptureRequest& request, InterceptQueue& queue,
-                                        const Packet& packet, Kernel& kernel, std::uint32_t row, std::uint64_t nth) {
+std::unique_ptr<Capture> Capture::start(Process& process, const CaptureRequest& request,
+                                        InterceptQueue& queue, const Packet& packet, Kernel& kernel,
+                                        std::uint32_t row, std::uint64_t nth) {
   std::unique_ptr<Capture> capture(new Capture(process, request, queue, packet, kernel, row, nth));
   if (!new_signal(&capture->before_) || !new_signal(&capture->go_) || !new_signal(&capture->complete_) ||
       !new_signal(&capture->after_)) {
@@ -147,9 +148,10 @@ void Capture::drain() {
       check_cancelled();
       if (live::monotonic_ns() >= deadline) {
         const Kernel* running = queue->running();
-        throw Refused("queue " + std::to_string(queue->handle()->id) + " of the same device did not become idle within " +
-                      seconds(request_.timeout_ms) + ": " +
-                      (running != nullptr ? demangle(running->symbol) : "something on it") + " is still running");
+        throw Refused("queue " + std::to_string(queue->handle()->id) +
+                      " of the same device did not become idle within " + seconds(request_.timeout_ms) +
+                      ": " + (running != nullptr ? demangle(running->symbol) : "something on it") +
+                      " is still running");
       }
       pause();
     }
@@ -167,7 +169,8 @@ void Capture::take() {
                            process_.captures.poll();
                            check_cancelled();
                          }};
-  MemoryImage image(records.regions(kernargs_), request_.memory, agent_.handle, process_.agents.host_pool(), progress);
+  MemoryImage image(records.regions(kernargs_), request_.memory, agent_.handle, process_.agents.host_pool(),
+                    progress);
   image.add_roots(kernargs_, records.kernel_code().id);
   image.save_before(writer);
   const std::uint64_t saved = live::monotonic_ns() - saving_began;
@@ -188,7 +191,8 @@ void Capture::take() {
   facts.cooperative = queue_.cooperative();
   facts.memory = request_.memory;
   hsa_amd_profiling_dispatch_time_t time{};
-  if (api().amd.hsa_amd_profiling_get_dispatch_time_fn(agent_.handle, complete_, &time) == HSA_STATUS_SUCCESS) {
+  if (api().amd.hsa_amd_profiling_get_dispatch_time_fn(agent_.handle, complete_, &time) ==
+      HSA_STATUS_SUCCESS) {
     facts.start = time.start;
     facts.end = time.end;
   }

@@ -3,10 +3,10 @@
 //   a barrier that waits for B
 //   the target, which completes C
 //   a barrier that waits for D
-// and every other queue of the device gets a marker and a barrier that waits for D before its next packets. The
-// capture's thread waits for A and the markers, saves memory, releases B, waits for C, saves what changed, completes
-// the target's own signal and releases D. Each wait has the request's limit; when it is over, B and D are released
-// and the capture is given up.
+// and every other queue of the device gets a marker and a barrier that waits for D before its next packets.
+// The capture's thread waits for A and the markers, saves memory, releases B, waits for C, saves what
+// changed, completes the target's own signal and releases D. Each wait has the request's limit; when it is
+// over, B and D are released and the capture is given up.
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,9 @@ namespace kerncap::interpose {
 class Capture {
  public:
   // Null when the runtime gives no signals.
-  static std::unique_ptr<Capture> start(Process& process, const CaptureRequest& request, InterceptQueue& queue,
-                                        const Packet& packet, Kernel& kernel, std::uint32_t row, std::uint64_t nth);
+  static std::unique_ptr<Capture> start(Process& process, const CaptureRequest& request,
+                                        InterceptQueue& queue, const Packet& packet, Kernel& kernel,
+                                        std::uint32_t row, std::uint64_t nth);
 
   // What goes to the queue in place of the target.
   void write_packets(const Packet& packet, std::vector<Packet>& out) const;
@@ -41,8 +42,8 @@ class Capture {
   void run_detached();
 
  private:
-  Capture(Process& process, CaptureRequest request, InterceptQueue& queue, const Packet& packet, Kernel& kernel,
-          std::uint32_t row, std::uint64_t nth);
+  Capture(Process& process, CaptureRequest request, InterceptQueue& queue, const Packet& packet,
+          Kernel& kernel, std::uint32_t row, std::uint64_t nth);
   void run();
   void take();
   void drain();
@@ -64,10 +65,10 @@ class Capture {
   const std::uint64_t nth_;
   const std::uint64_t nth_overall_;
   std::vector<unsigned char> kernargs_;  // copied when A has completed
-  abi::hsa_signal_t before_{};   // A
-  abi::hsa_signal_t go_{};       // B
-  abi::hsa_signal_t complete_{};  // C
-  abi::hsa_signal_t after_{};    // D
+  abi::hsa_signal_t before_{};           // A
+  abi::hsa_signal_t go_{};               // B
+  abi::hsa_signal_t complete_{};         // C
+  abi::hsa_signal_t after_{};            // D
   std::atomic<bool> cancelled_{false};
 };
 

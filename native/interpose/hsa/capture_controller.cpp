@@ -20,7 +20,8 @@ std::string field_text(const char* field, std::size_t bytes) { return {field, ::
 
 }  // namespace
 
-CaptureController::CaptureController(Process& process) : process_(process), control_(process.control->block()) {}
+CaptureController::CaptureController(Process& process)
+    : process_(process), control_(process.control->block()) {}
 CaptureController::~CaptureController() = default;
 
 void CaptureController::poll() {
@@ -100,7 +101,8 @@ void CaptureController::resolve() {
     if (match == Match::part) part.push_back(kernel);
   }
   candidates_ = exact.empty() ? std::move(part) : std::move(exact);
-  std::sort(candidates_.begin(), candidates_.end(), [](const Kernel* a, const Kernel* b) { return a->id < b->id; });
+  std::sort(candidates_.begin(), candidates_.end(),
+            [](const Kernel* a, const Kernel* b) { return a->id < b->id; });
   const auto last = std::unique(candidates_.begin(), candidates_.end(),
                                 [](const Kernel* a, const Kernel* b) { return a->id == b->id; });
   candidates_.erase(last, candidates_.end());
@@ -114,15 +116,16 @@ bool CaptureController::wanted_dispatch(const Packet& packet, const Kernel& kern
   }
   if (request_.nth == 0 || nth == request_.nth) return true;
   if (nth > request_.nth && (control_.only_pid != 0 || control_.processes.load() <= 1)) {
-    report(CaptureState::failed, "dispatch " + std::to_string(request_.nth) + " of " + demangle(kernel.symbol) +
-                                     " was before the request; this is dispatch " + std::to_string(nth));
+    report(CaptureState::failed, "dispatch " + std::to_string(request_.nth) + " of " +
+                                     demangle(kernel.symbol) + " was before the request; this is dispatch " +
+                                     std::to_string(nth));
     disarm();
   }
   return false;
 }
 
-Capture* CaptureController::claim(InterceptQueue& queue, const Packet& packet, Kernel& kernel, std::uint32_t row,
-                                  std::uint64_t nth) {
+Capture* CaptureController::claim(InterceptQueue& queue, const Packet& packet, Kernel& kernel,
+                                  std::uint32_t row, std::uint64_t nth) {
   // Without the lock, for the kernels that are not meant.
   if (kernel.judged.load(std::memory_order_acquire) == seen_.load(std::memory_order_relaxed) &&
       kernel.match.load() == Match::none) {
@@ -134,7 +137,8 @@ Capture* CaptureController::claim(InterceptQueue& queue, const Packet& packet, K
   resolve();
   if (candidates_.size() > 1) {
     std::string message;
-    for (const Kernel* candidate : candidates_) message += id_text(candidate->id) + '\t' + demangle(candidate->symbol) + '\n';
+    for (const Kernel* candidate : candidates_)
+      message += id_text(candidate->id) + '\t' + demangle(candidate->symbol) + '\n';
     report(CaptureState::ambiguous, message);
     disarm();
     return nullptr;

@@ -45,9 +45,10 @@ class CaptureController {
   // The capture that is under way; null when there is none.
   [[nodiscard]] Capture* active() const { return active_.load(std::memory_order_acquire); }
 
-  // Whether this dispatch, the `nth` of its kernel, is the one that is wanted. If so the capture is this process's
-  // from now on, and its packets are to be written in place of `packet`.
-  Capture* claim(InterceptQueue& queue, const Packet& packet, Kernel& kernel, std::uint32_t row, std::uint64_t nth);
+  // Whether this dispatch, the `nth` of its kernel, is the one that is wanted. If so the capture is this
+  // process's from now on, and its packets are to be written in place of `packet`.
+  Capture* claim(InterceptQueue& queue, const Packet& packet, Kernel& kernel, std::uint32_t row,
+                 std::uint64_t nth);
 
   // Called by what would change or free memory that is being saved: returns once no capture is under way.
   // Every capture ends: its waits have limits.

@@ -29,16 +29,16 @@ std::string link_target(const char* path) {
 std::uint32_t length(const std::string& s) { return static_cast<std::uint32_t>(s.size()); }
 
 bool overlaps_any(const std::vector<ImageRegion>& sorted, std::uint64_t begin, std::uint64_t end) {
-  const auto next = std::lower_bound(sorted.begin(), sorted.end(), end, [](const ImageRegion& r, std::uint64_t value) {
-    return r.source.address < value;
-  });
+  const auto next =
+      std::lower_bound(sorted.begin(), sorted.end(), end,
+                       [](const ImageRegion& r, std::uint64_t value) { return r.source.address < value; });
   return next != sorted.begin() && std::prev(next)->source.end() > begin;
 }
 
 void insert_sorted(std::vector<ImageRegion>& sorted, ImageRegion region) {
-  const auto at = std::lower_bound(
-      sorted.begin(), sorted.end(), region.source.address,
-      [](const ImageRegion& r, std::uint64_t value) { return r.source.address < value; });
+  const auto at =
+      std::lower_bound(sorted.begin(), sorted.end(), region.source.address,
+                       [](const ImageRegion& r, std::uint64_t value) { return r.source.address < value; });
   sorted.insert(at, std::move(region));
 }
 
@@ -72,7 +72,8 @@ std::vector<unsigned char> CaptureRecords::read_kernargs(const Packet& packet) c
   if (bytes.empty()) return bytes;
   const auto address = reinterpret_cast<std::uint64_t>(packet.dispatch.kernarg_address);
   if (!read_own_memory(address, bytes.data(), bytes.size()) &&
-      api().core.hsa_memory_copy_fn(bytes.data(), packet.dispatch.kernarg_address, bytes.size()) != HSA_STATUS_SUCCESS) {
+      api().core.hsa_memory_copy_fn(bytes.data(), packet.dispatch.kernarg_address, bytes.size()) !=
+          HSA_STATUS_SUCCESS) {
     throw Refused("the kernel's " + std::to_string(bytes.size()) + " bytes of arguments at " + hex(address) +
                   " cannot be read");
   }
@@ -88,7 +89,8 @@ std::vector<ImageRegion> CaptureRecords::regions(const std::vector<unsigned char
     regions.push_back(std::move(region));
   }
   for (const LoadedCode& code : loaded_) {
-    if (code.load_bytes == 0 || overlaps_any(regions, code.load_base, code.load_base + code.load_bytes)) continue;
+    if (code.load_bytes == 0 || overlaps_any(regions, code.load_base, code.load_base + code.load_bytes))
+      continue;
     ImageRegion region;
     region.source.address = code.load_base;
     region.source.bytes = code.load_bytes;
@@ -104,8 +106,8 @@ std::vector<ImageRegion> CaptureRecords::regions(const std::vector<unsigned char
     hsa_amd_pointer_info_t info{};
     info.size = sizeof info;
     if (api().amd.hsa_amd_pointer_info_fn == nullptr ||
-        api().amd.hsa_amd_pointer_info_fn(reinterpret_cast<const void*>(word), &info, nullptr, nullptr, nullptr) !=
-            HSA_STATUS_SUCCESS ||
+        api().amd.hsa_amd_pointer_info_fn(reinterpret_cast<const void*>(word), &info, nullptr, nullptr,
+                                          nullptr) != HSA_STATUS_SUCCESS ||
         info.type == HSA_EXT_POINTER_TYPE_UNKNOWN || info.type == HSA_EXT_POINTER_TYPE_RESERVED_ADDR ||
         info.sizeInBytes == 0) {
       continue;
@@ -181,7 +183,8 @@ void CaptureRecords::write_regions(snapshot::CaptureWriter& writer, const Memory
     record.bytes = region->source.bytes;
     record.pre_offset = region->pre_offset;
     record.flags = (region->unsaved.empty() ? snapshot::kSaved : 0u) |
-                   (region->reachable ? snapshot::kReachable : 0u) | (region->written ? snapshot::kWritten : 0u);
+                   (region->reachable ? snapshot::kReachable : 0u) |
+                   (region->written ? snapshot::kWritten : 0u);
     record.code_object = record_id(region->code_object);
     record.pool_flags = region->source.pool_flags;
     record.reason_length = length(region->unsaved);
@@ -195,7 +198,8 @@ void CaptureRecords::write(snapshot::CaptureWriter& writer, const DispatchFacts&
   ::clock_gettime(CLOCK_REALTIME, &now);
   const std::string executable = link_target("/proc/self/exe"), directory = link_target("/proc/self/cwd");
   snapshot::ProcessRecord process{};
-  process.realtime_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+  process.realtime_ns =
+      static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
   process.pid = static_cast<std::uint32_t>(::getpid());
   process.executable_length = length(executable);
   process.directory_length = length(directory);
@@ -231,16 +235,18 @@ void CaptureRecords::write(snapshot::CaptureWriter& writer, const DispatchFacts&
   dispatch.queue_id = facts.queue_id;
   if (facts.end > facts.start) {
     dispatch.start_ns = static_cast<std::uint64_t>(static_cast<double>(facts.start) * ns_per_tick);
-    dispatch.end_ns = dispatch.start_ns +
-                      static_cast<std::uint64_t>(static_cast<double>(facts.end - facts.start) * ns_per_tick + 0.5);
+    dispatch.end_ns =
+        dispatch.start_ns +
+        static_cast<std::uint64_t>(static_cast<double>(facts.end - facts.start) * ns_per_tick + 0.5);
   }
   dispatch.descriptor_address = packet.dispatch.kernel_object;
   dispatch.code_object = record_id(kernel_code_->id);
-  if (kernel_.hostcall_offset >= 0 && word_at(kernargs, static_cast<std::size_t>(kernel_.hostcall_offset)) != 0) {
+  if (kernel_.hostcall_offset >= 0 &&
+      word_at(kernargs, static_cast<std::size_t>(kernel_.hostcall_offset)) != 0) {
     dispatch.flags |= snapshot::kNeedsListener;
   }
-  const bool multigrid =
-      kernel_.multigrid_offset >= 0 && word_at(kernargs, static_cast<std::size_t>(kernel_.multigrid_offset)) != 0;
+  const bool multigrid = kernel_.multigrid_offset >= 0 &&
+                         word_at(kernargs, static_cast<std::size_t>(kernel_.multigrid_offset)) != 0;
   if (facts.cooperative || multigrid) dispatch.flags |= snapshot::kCooperative;
   dispatch.reachable_bytes = image.reachable_bytes();
   for (const Allocation& allocation : process_.allocations.all()) {

@@ -35,11 +35,12 @@ class CaptureRecords {
   // The kernel's arguments as they are now. Throws Refused when they cannot be read.
   std::vector<unsigned char> read_kernargs(const Packet& packet) const;
 
-  // Everything that the device may touch: allocations, code segments, and what the arguments point to beyond those.
+  // Everything that the device may touch: allocations, code segments, and what the arguments point to beyond
+  // those.
   std::vector<ImageRegion> regions(const std::vector<unsigned char>& kernargs) const;
 
-  void write(snapshot::CaptureWriter& writer, const DispatchFacts& facts, const std::vector<unsigned char>& kernargs,
-             const MemoryImage& image);
+  void write(snapshot::CaptureWriter& writer, const DispatchFacts& facts,
+             const std::vector<unsigned char>& kernargs, const MemoryImage& image);
 
  private:
   void write_code(snapshot::CaptureWriter& writer, const MemoryImage& image);

@@ -38,7 +38,8 @@ class Elf {
   [[nodiscard]] const unsigned char* loaded(std::uint64_t address, std::uint64_t bytes) const {
     for (unsigned i = 0; i < header_->e_phnum; ++i) {
       const Elf64_Phdr* s = segment(i);
-      if (s == nullptr || s->p_type != PT_LOAD || address < s->p_vaddr || address - s->p_vaddr >= s->p_filesz) continue;
+      if (s == nullptr || s->p_type != PT_LOAD || address < s->p_vaddr || address - s->p_vaddr >= s->p_filesz)
+        continue;
       if (bytes > s->p_filesz - (address - s->p_vaddr)) return nullptr;
       return range(s->p_offset + (address - s->p_vaddr), bytes);
     }
@@ -181,10 +182,12 @@ CodeMetadata read_code_metadata(const void* data, std::size_t bytes) {
 std::size_t elf_image_bytes(const void* data, std::size_t limit) {
   const Elf elf(data, limit);
   if (elf.header() == nullptr) return limit;
-  std::uint64_t end = elf.header()->e_shoff + std::uint64_t{elf.header()->e_shnum} * elf.header()->e_shentsize;
+  std::uint64_t end =
+      elf.header()->e_shoff + std::uint64_t{elf.header()->e_shnum} * elf.header()->e_shentsize;
   for (unsigned i = 0; i < elf.header()->e_shnum; ++i) {
     const Elf64_Shdr* s = elf.section(i);
-    if (s != nullptr && s->sh_type != SHT_NOBITS) end = std::max<std::uint64_t>(end, s->sh_offset + s->sh_size);
+    if (s != nullptr && s->sh_type != SHT_NOBITS)
+      end = std::max<std::uint64_t>(end, s->sh_offset + s->sh_size);
   }
   return std::min<std::uint64_t>(end, limit);
 }

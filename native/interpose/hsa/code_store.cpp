@@ -10,12 +10,14 @@
 #include <cstring>
 
 #include "interpose/hsa/names.h"
+#include "live/file_size_guard.h"
 #include "snapshot/xxh64.h"
 
 namespace kerncap::interpose {
 namespace {
 
-// The file and offset behind [data, data + bytes), if it is one mapping of a file that is not written through.
+// The file and offset behind [data, data + bytes), if it is one mapping of a file that is not written
+// through.
 bool backing_file(const void* data, std::size_t bytes, std::string& path, std::uint64_t& offset) {
   std::FILE* maps = std::fopen("/proc/self/maps", "re");
   if (maps == nullptr) return false;
@@ -27,8 +29,8 @@ bool backing_file(const void* data, std::size_t bytes, std::string& path, std::u
     std::uint64_t begin = 0, end = 0, file_offset = 0;
     char access[8] = {};
     int name_at = 0;
-    if (std::sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &begin, &end, access, &file_offset,
-                    &name_at) < 4 ||
+    if (std::sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &begin, &end, access,
+                    &file_offset, &name_at) < 4 ||
         address < begin || address >= end) {
       continue;
     }
@@ -85,6 +87,7 @@ bool CodeStore::spill(const void* data, std::size_t bytes, Place& place) {
     if (spill_fd_ < 0) return false;
     ::unlink(name.c_str());
   }
+  const live::FileSizeGuard guard;
   const auto* p = static_cast<const unsigned char*>(data);
   for (std::size_t done = 0; done < bytes;) {
     const ssize_t n = ::pwrite(spill_fd_, p + done, bytes - done, static_cast<off_t>(spill_bytes_ + done));

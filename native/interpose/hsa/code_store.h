@@ -1,6 +1,6 @@
 // The bytes of every code object that was loaded, by content, for as long as the process may be asked for a
-// capture. Memory stays flat however much is loaded: what lies in a mapped file is remembered as a range of it,
-// the rest goes to an unlinked file in the session's directory.
+// capture. Memory stays flat however much is loaded: what lies in a mapped file is remembered as a range of
+// it, the rest goes to an unlinked file in the session's directory.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class CodeStore {
  private:
   struct Place {
     std::size_t bytes = 0;
-    std::string path;                 // file that holds them; empty: the spill file, or `memory`
+    std::string path;  // file that holds them; empty: the spill file, or `memory`
     std::uint64_t offset = 0;
     std::vector<unsigned char> memory;  // where nothing else was possible
   };

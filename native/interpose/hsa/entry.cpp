@@ -1,7 +1,7 @@
 // What the runtime, or rocprofiler-register, calls.
 //
-// ROCr looks for HSA_AMD_TOOL_PRIORITY in every library that is loaded, so LD_PRELOAD is all it takes. While a
-// profiler has activated rocprofiler-register, tools are not loaded that way, and the table comes through
+// ROCr looks for HSA_AMD_TOOL_PRIORITY in every library that is loaded, so LD_PRELOAD is all it takes. While
+// a profiler has activated rocprofiler-register, tools are not loaded that way, and the table comes through
 // rocprofiler_set_api_table instead: passed on first, patched after, so that both see the program.
 
 #include <dlfcn.h>
@@ -32,8 +32,10 @@ void copy_known(Table& to, const Table& from) {
 bool usable() {
   const Api& a = api();
   return a.core.hsa_queue_create_fn != nullptr && a.core.hsa_memory_copy_fn != nullptr &&
-         a.amd.hsa_amd_queue_intercept_create_fn != nullptr && a.amd.hsa_amd_queue_intercept_register_fn != nullptr &&
-         a.amd.hsa_amd_signal_async_handler_fn != nullptr && a.amd.hsa_amd_profiling_get_dispatch_time_fn != nullptr;
+         a.amd.hsa_amd_queue_intercept_create_fn != nullptr &&
+         a.amd.hsa_amd_queue_intercept_register_fn != nullptr &&
+         a.amd.hsa_amd_signal_async_handler_fn != nullptr &&
+         a.amd.hsa_amd_profiling_get_dispatch_time_fn != nullptr;
 }
 
 using SetApiTable = int (*)(const char*, std::uint64_t, std::uint64_t, void**, std::uint64_t);
@@ -42,7 +44,8 @@ SetApiTable next_set_api_table() {
   constexpr const char* kName = "rocprofiler_set_api_table";
   if (void* next = ::dlsym(RTLD_NEXT, kName)) return reinterpret_cast<SetApiTable>(next);
   const char* named = std::getenv("ROCPROFILER_REGISTER_LIBRARY");
-  for (const char* library : {named, "librocprofiler-sdk.so", "librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0"}) {
+  for (const char* library :
+       {named, "librocprofiler-sdk.so", "librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0"}) {
     if (library == nullptr || *library == 0) continue;
     void* handle = ::dlopen(library, RTLD_NOW | RTLD_GLOBAL);
     void* found = handle != nullptr ? ::dlsym(handle, kName) : nullptr;
@@ -60,7 +63,8 @@ void install_hooks(HsaApiTable& tables, bool profiler_first) {
     // Only if the entry is still ours; a runtime that started anew has put its own back.
     Dl_info in_table{}, here{};
     if (::dladdr(reinterpret_cast<void*>(core.hsa_queue_create_fn), &in_table) != 0 &&
-        ::dladdr(reinterpret_cast<void*>(&install_hooks), &here) != 0 && in_table.dli_fbase == here.dli_fbase) {
+        ::dladdr(reinterpret_cast<void*>(&install_hooks), &here) != 0 &&
+        in_table.dli_fbase == here.dli_fbase) {
       return;
     }
   }
@@ -81,9 +85,11 @@ void install_hooks(HsaApiTable& tables, bool profiler_first) {
 KERNCAP_EXPORT const std::uint32_t HSA_AMD_TOOL_PRIORITY;
 const std::uint32_t HSA_AMD_TOOL_PRIORITY = 100;
 
-KERNCAP_EXPORT bool OnLoad(kerncap::abi::HsaApiTable* table, std::uint64_t, std::uint64_t, const char* const*) {
+KERNCAP_EXPORT bool OnLoad(kerncap::abi::HsaApiTable* table, std::uint64_t, std::uint64_t,
+                           const char* const*) {
   const char* session = std::getenv("KERNCAP_SESSION");
-  if (session != nullptr && *session != 0 && table != nullptr) kerncap::interpose::install_hooks(*table, false);
+  if (session != nullptr && *session != 0 && table != nullptr)
+    kerncap::interpose::install_hooks(*table, false);
   return true;
 }
 
@@ -92,7 +98,8 @@ KERNCAP_EXPORT void OnUnload() { kerncap::interpose::detach(); }
 KERNCAP_EXPORT int rocprofiler_set_api_table(const char* name, std::uint64_t version, std::uint64_t instance,
                                              void** tables, std::uint64_t count) {
   int result = 0;
-  if (const auto next = kerncap::interpose::next_set_api_table()) result = next(name, version, instance, tables, count);
+  if (const auto next = kerncap::interpose::next_set_api_table())
+    result = next(name, version, instance, tables, count);
   const char* session = std::getenv("KERNCAP_SESSION");
   if (session != nullptr && *session != 0 && name != nullptr && std::strcmp(name, "hsa") == 0 && count >= 1) {
     kerncap::interpose::install_hooks(*static_cast<kerncap::abi::HsaApiTable*>(tables[0]), true);

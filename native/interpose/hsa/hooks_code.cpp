@@ -37,8 +37,9 @@ hsa_status_t reader_destroy(hsa_code_object_reader_t reader) {
   return api().core.hsa_code_object_reader_destroy_fn(reader);
 }
 
-hsa_status_t load_agent_code_object(hsa_executable_t executable, hsa_agent_t agent, hsa_code_object_reader_t reader,
-                                    const char* options, hsa_loaded_code_object_t* loaded) {
+hsa_status_t load_agent_code_object(hsa_executable_t executable, hsa_agent_t agent,
+                                    hsa_code_object_reader_t reader, const char* options,
+                                    hsa_loaded_code_object_t* loaded) {
   hsa_loaded_code_object_t own{};
   if (loaded == nullptr) loaded = &own;
   const hsa_status_t status =
@@ -66,8 +67,8 @@ hsa_status_t executable_destroy(hsa_executable_t executable) {
 bool profiler_made_queues = false;
 
 hsa_status_t queue_create(hsa_agent_t agent, std::uint32_t size, hsa_queue_type32_t type,
-                          void (*callback)(hsa_status_t, hsa_queue_t*, void*), void* data, std::uint32_t private_bytes,
-                          std::uint32_t group_bytes, hsa_queue_t** queue) {
+                          void (*callback)(hsa_status_t, hsa_queue_t*, void*), void* data,
+                          std::uint32_t private_bytes, std::uint32_t group_bytes, hsa_queue_t** queue) {
   Process* p = prepared();
   const AgentInfo* info = p != nullptr ? p->agents.find(agent) : nullptr;
   const bool ours = info != nullptr && info->gpu && queue != nullptr;
@@ -81,7 +82,8 @@ hsa_status_t queue_create(hsa_agent_t agent, std::uint32_t size, hsa_queue_type3
   const hsa_status_t status = api().amd.hsa_amd_queue_intercept_create_fn(agent, size, type, callback, data,
                                                                           private_bytes, group_bytes, queue);
   if (good(status) && !p->new_queue(*queue, *info)) {
-    p->warn("a queue cannot be watched: hsa_amd_queue_intercept_register failed; its dispatches are not counted");
+    p->warn(
+        "a queue cannot be watched: hsa_amd_queue_intercept_register failed; its dispatches are not counted");
   }
   return status;
 }

@@ -51,7 +51,8 @@ hsa_status_t memory_free(void* ptr) {
   return api().core.hsa_memory_free_fn(ptr);
 }
 
-hsa_status_t allow_access(std::uint32_t count, const hsa_agent_t* agents, const std::uint32_t* flags, const void* ptr) {
+hsa_status_t allow_access(std::uint32_t count, const hsa_agent_t* agents, const std::uint32_t* flags,
+                          const void* ptr) {
   const hsa_status_t status = api().amd.hsa_amd_agents_allow_access_fn(count, agents, flags, ptr);
   Process* p = prepared();
   if (good(status) && p != nullptr) p->allocations.access_allowed(ptr, count, agents);
@@ -65,9 +66,10 @@ hsa_status_t memory_lock(void* host, std::size_t size, hsa_agent_t* agents, int 
   return status;
 }
 
-hsa_status_t lock_to_pool(void* host, std::size_t size, hsa_agent_t* agents, int count, hsa_amd_memory_pool_t pool,
-                          std::uint32_t flags, void** agent_ptr) {
-  const hsa_status_t status = api().amd.hsa_amd_memory_lock_to_pool_fn(host, size, agents, count, pool, flags, agent_ptr);
+hsa_status_t lock_to_pool(void* host, std::size_t size, hsa_agent_t* agents, int count,
+                          hsa_amd_memory_pool_t pool, std::uint32_t flags, void** agent_ptr) {
+  const hsa_status_t status =
+      api().amd.hsa_amd_memory_lock_to_pool_fn(host, size, agents, count, pool, flags, agent_ptr);
   Process* p = prepared();
   if (good(status) && p != nullptr) p->allocations.locked(host, size, agents, count, *agent_ptr);
   return status;
@@ -78,7 +80,8 @@ hsa_status_t memory_unlock(void* host) {
   return api().amd.hsa_amd_memory_unlock_fn(host);
 }
 
-hsa_status_t svm_attributes_set(void* ptr, std::size_t size, hsa_amd_svm_attribute_pair_t* list, std::size_t count) {
+hsa_status_t svm_attributes_set(void* ptr, std::size_t size, hsa_amd_svm_attribute_pair_t* list,
+                                std::size_t count) {
   Process* p = settled();
   const hsa_status_t status = api().amd.hsa_amd_svm_attributes_set_fn(ptr, size, list, count);
   if (good(status) && p != nullptr) p->allocations.svm_attributes(ptr, size, list, count);
@@ -89,7 +92,8 @@ hsa_status_t ipc_attach(const hsa_amd_ipc_memory_t* handle, std::size_t length, 
                         const hsa_agent_t* agents, void** ptr) {
   const hsa_status_t status = api().amd.hsa_amd_ipc_memory_attach_fn(handle, length, count, agents, ptr);
   Process* p = prepared();
-  if (good(status) && p != nullptr) p->allocations.attached(*ptr, length, count, agents, "hsa_amd_ipc_memory_attach");
+  if (good(status) && p != nullptr)
+    p->allocations.attached(*ptr, length, count, agents, "hsa_amd_ipc_memory_attach");
   return status;
 }
 
@@ -98,12 +102,13 @@ hsa_status_t ipc_detach(void* ptr) {
   return api().amd.hsa_amd_ipc_memory_detach_fn(ptr);
 }
 
-hsa_status_t interop_map(std::uint32_t count, hsa_agent_t* agents, int handle, std::uint32_t flags, std::size_t* size,
-                         void** ptr, std::size_t* metadata_size, const void** metadata) {
-  const hsa_status_t status =
-      api().amd.hsa_amd_interop_map_buffer_fn(count, agents, handle, flags, size, ptr, metadata_size, metadata);
+hsa_status_t interop_map(std::uint32_t count, hsa_agent_t* agents, int handle, std::uint32_t flags,
+                         std::size_t* size, void** ptr, std::size_t* metadata_size, const void** metadata) {
+  const hsa_status_t status = api().amd.hsa_amd_interop_map_buffer_fn(count, agents, handle, flags, size, ptr,
+                                                                      metadata_size, metadata);
   Process* p = prepared();
-  if (good(status) && p != nullptr) p->allocations.attached(*ptr, *size, count, agents, "hsa_amd_interop_map_buffer");
+  if (good(status) && p != nullptr)
+    p->allocations.attached(*ptr, *size, count, agents, "hsa_amd_interop_map_buffer");
   return status;
 }
 
@@ -140,7 +145,8 @@ hsa_status_t vmem_unmap(void* va, std::size_t size) {
   return api().amd.hsa_amd_vmem_unmap_fn(va, size);
 }
 
-hsa_status_t vmem_set_access(void* va, std::size_t size, const hsa_amd_memory_access_desc_t* list, std::size_t count) {
+hsa_status_t vmem_set_access(void* va, std::size_t size, const hsa_amd_memory_access_desc_t* list,
+                             std::size_t count) {
   Process* p = settled();
   const hsa_status_t status = api().amd.hsa_amd_vmem_set_access_fn(va, size, list, count);
   if (good(status) && p != nullptr) p->allocations.vmem_access(va, size, list, count);
@@ -152,27 +158,29 @@ hsa_status_t memory_copy(void* dst, const void* src, std::size_t size) {
   return api().core.hsa_memory_copy_fn(dst, src, size);
 }
 
-hsa_status_t async_copy(void* dst, hsa_agent_t dst_agent, const void* src, hsa_agent_t src_agent, std::size_t size,
-                        std::uint32_t count, const hsa_signal_t* signals, hsa_signal_t completion) {
+hsa_status_t async_copy(void* dst, hsa_agent_t dst_agent, const void* src, hsa_agent_t src_agent,
+                        std::size_t size, std::uint32_t count, const hsa_signal_t* signals,
+                        hsa_signal_t completion) {
   settled();
-  return api().amd.hsa_amd_memory_async_copy_fn(dst, dst_agent, src, src_agent, size, count, signals, completion);
+  return api().amd.hsa_amd_memory_async_copy_fn(dst, dst_agent, src, src_agent, size, count, signals,
+                                                completion);
 }
 
 hsa_status_t async_copy_on_engine(void* dst, hsa_agent_t dst_agent, const void* src, hsa_agent_t src_agent,
                                   std::size_t size, std::uint32_t count, const hsa_signal_t* signals,
                                   hsa_signal_t completion, hsa_amd_sdma_engine_id_t engine, bool force) {
   settled();
-  return api().amd.hsa_amd_memory_async_copy_on_engine_fn(dst, dst_agent, src, src_agent, size, count, signals,
-                                                          completion, engine, force);
+  return api().amd.hsa_amd_memory_async_copy_on_engine_fn(dst, dst_agent, src, src_agent, size, count,
+                                                          signals, completion, engine, force);
 }
 
-hsa_status_t async_copy_rect(const hsa_pitched_ptr_t* dst, const hsa_dim3_t* dst_offset, const hsa_pitched_ptr_t* src,
-                             const hsa_dim3_t* src_offset, const hsa_dim3_t* range, hsa_agent_t agent,
-                             hsa_amd_copy_direction_t direction, std::uint32_t count, const hsa_signal_t* signals,
-                             hsa_signal_t completion) {
+hsa_status_t async_copy_rect(const hsa_pitched_ptr_t* dst, const hsa_dim3_t* dst_offset,
+                             const hsa_pitched_ptr_t* src, const hsa_dim3_t* src_offset,
+                             const hsa_dim3_t* range, hsa_agent_t agent, hsa_amd_copy_direction_t direction,
+                             std::uint32_t count, const hsa_signal_t* signals, hsa_signal_t completion) {
   settled();
-  return api().amd.hsa_amd_memory_async_copy_rect_fn(dst, dst_offset, src, src_offset, range, agent, direction, count,
-                                                     signals, completion);
+  return api().amd.hsa_amd_memory_async_copy_rect_fn(dst, dst_offset, src, src_offset, range, agent,
+                                                     direction, count, signals, completion);
 }
 
 hsa_status_t memory_fill(void* ptr, std::uint32_t value, std::size_t count) {

@@ -17,7 +17,8 @@ using namespace abi;  // NOLINT: the ABI's own names
 namespace {
 
 template <typename T>
-bool loaded_info(hsa_loaded_code_object_t loaded, hsa_ven_amd_loader_loaded_code_object_info_t attribute, T* value) {
+bool loaded_info(hsa_loaded_code_object_t loaded, hsa_ven_amd_loader_loaded_code_object_info_t attribute,
+                 T* value) {
   const auto get = api().loader.hsa_ven_amd_loader_loaded_code_object_get_info;
   return get != nullptr && get(loaded, attribute, value) == HSA_STATUS_SUCCESS;
 }
@@ -87,8 +88,10 @@ KernelRegistry::Content KernelRegistry::take_content(std::uint64_t reader, hsa_l
   } else {
     // A reader that was made some other way; the loader knows the memory it read from.
     std::uint64_t base = 0, size = 0;
-    if (loaded_info(loaded, HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_MEMORY_BASE, &base) &&
-        loaded_info(loaded, HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_MEMORY_SIZE, &size)) {
+    if (loaded_info(loaded, HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_MEMORY_BASE,
+                    &base) &&
+        loaded_info(loaded, HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_CODE_OBJECT_STORAGE_MEMORY_SIZE,
+                    &size)) {
       data = reinterpret_cast<const void*>(base);
       bytes = size;
     }
@@ -120,7 +123,8 @@ void KernelRegistry::code_loaded(hsa_executable_t executable, hsa_agent_t agent,
   loaded_info(loaded, HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_LOAD_SIZE, &code.load_bytes);
   loaded_info(loaded, HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_LOAD_DELTA, &code.load_delta);
   std::uint32_t uri_length = 0;
-  if (loaded_info(loaded, HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_URI_LENGTH, &uri_length) && uri_length != 0) {
+  if (loaded_info(loaded, HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_URI_LENGTH, &uri_length) &&
+      uri_length != 0) {
     std::string uri(uri_length + 1, '\0');
     if (loaded_info(loaded, HSA_VEN_AMD_LOADER_LOADED_CODE_OBJECT_INFO_URI, uri.data())) {
       code.uri = uri.substr(0, ::strnlen(uri.c_str(), uri_length));
@@ -146,7 +150,8 @@ void KernelRegistry::executable_frozen(hsa_executable_t executable) {
   generation_.fetch_add(1, std::memory_order_release);
 }
 
-KernelRegistry::Loaded* KernelRegistry::holder(std::uint64_t address, hsa_agent_t agent, std::uint64_t executable) {
+KernelRegistry::Loaded* KernelRegistry::holder(std::uint64_t address, hsa_agent_t agent,
+                                               std::uint64_t executable) {
   Loaded* only = nullptr;
   unsigned count = 0;
   for (Loaded& entry : loaded_) {
@@ -184,7 +189,8 @@ void KernelRegistry::add_symbol(hsa_executable_symbol_t symbol, std::uint64_t ex
     symbol_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_SIZE, &bytes);
     variable.bytes = bytes;
     variable.name = std::move(name);
-    if (Loaded* where = holder(variable.address, agent, executable)) where->code.variables.push_back(std::move(variable));
+    if (Loaded* where = holder(variable.address, agent, executable))
+      where->code.variables.push_back(std::move(variable));
   }
 }
 

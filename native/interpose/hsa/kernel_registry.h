@@ -32,10 +32,10 @@ struct Kernel {
   std::uint32_t kernarg_bytes = 0;
   std::int32_t hostcall_offset = -1;
   std::int32_t multigrid_offset = -1;
-  std::atomic<std::uint32_t> row{0};      // 1 + its index in the statistics file; 0: none yet
-  std::atomic<std::uint64_t> calls{0};    // dispatches in this process
-  // The capture request (its sequence) that this kernel's names were last held against, and the outcome, which
-  // is written first.
+  std::atomic<std::uint32_t> row{0};    // 1 + its index in the statistics file; 0: none yet
+  std::atomic<std::uint64_t> calls{0};  // dispatches in this process
+  // The capture request (its sequence) that this kernel's names were last held against, and the outcome,
+  // which is written first.
   std::atomic<std::uint64_t> judged{0};
   std::atomic<Match> match{Match::none};
 };

@@ -29,7 +29,7 @@ unsigned worker_count() { return std::clamp(std::thread::hardware_concurrency(),
 
 // A part of one region in one block of memory.pre.
 struct Piece {
-  std::uint32_t region;         // index
+  std::uint32_t region;  // index
   std::uint64_t region_offset;
   std::uint64_t block_offset;
   std::uint64_t bytes;
@@ -76,11 +76,11 @@ struct MemoryImage::Work {
   std::condition_variable changed;
   std::vector<std::set<std::uint32_t>> targets;  // by region: which regions it points into
   std::vector<std::uint32_t> roots;
-  std::vector<std::uint32_t> order;              // of the image: region indices in the order of their ids
-  std::deque<Piece> waiting;                     // not yet cut into blocks; block_offset unset
-  std::uint64_t file_end = 0;                    // of memory.pre, as assigned so far
-  std::vector<Block> blocks;                     // cut so far
-  unsigned scanning = 0;                         // workers that may still find regions
+  std::vector<std::uint32_t> order;  // of the image: region indices in the order of their ids
+  std::deque<Piece> waiting;         // not yet cut into blocks; block_offset unset
+  std::uint64_t file_end = 0;        // of memory.pre, as assigned so far
+  std::vector<Block> blocks;         // cut so far
+  unsigned scanning = 0;             // workers that may still find regions
   std::exception_ptr failure;
   std::atomic<bool> stop{false};
 
@@ -161,7 +161,8 @@ bool MemoryImage::Work::next_block(Block& block) {
     const std::uint64_t begin = blocks.size() * kChecksumBlock;
     const bool whole = file_end >= begin + kChecksumBlock;
     // What lies before `begin` is for the worker that has the block before, which is not full yet.
-    const bool ours = !waiting.empty() && regions[waiting.front().region].pre_offset + waiting.front().region_offset >= begin;
+    const bool ours = !waiting.empty() &&
+                      regions[waiting.front().region].pre_offset + waiting.front().region_offset >= begin;
     if (ours && (whole || scanning == 0)) {
       block.index = blocks.size();
       block.pieces.clear();
@@ -234,7 +235,8 @@ void MemoryImage::Work::fail() {
   changed.notify_all();
 }
 
-// Runs body(buffer) in each worker; throws what the first of them threw. The caller's thread watches for a cancel.
+// Runs body(buffer) in each worker; throws what the first of them threw. The caller's thread watches for a
+// cancel.
 template <typename Body>
 void MemoryImage::Work::in_workers(Body body) {
   failure = nullptr;
@@ -323,11 +325,12 @@ void MemoryImage::save_changes(snapshot::CaptureWriter& writer) {
         const std::string why =
             read_allocation(region.source, piece.region_offset, buffer + piece.block_offset, piece.bytes);
         if (!why.empty()) throw Refused(describe(region) + " cannot be read after the dispatch: " + why);
-        find_changes(before.data() + piece.block_offset, buffer + piece.block_offset, piece.bytes,
-                     [&](std::uint64_t offset, std::uint64_t bytes) {
-                       runs.push_back({piece.region, region.id, region.source.address + piece.region_offset + offset,
-                                       buffer + piece.block_offset + offset, bytes});
-                     });
+        find_changes(
+            before.data() + piece.block_offset, buffer + piece.block_offset, piece.bytes,
+            [&](std::uint64_t offset, std::uint64_t bytes) {
+              runs.push_back({piece.region, region.id, region.source.address + piece.region_offset + offset,
+                              buffer + piece.block_offset + offset, bytes});
+            });
       }
       std::unique_lock lock(w.mutex);
       w.changed.wait(lock, [&] { return turn == n || w.stop.load(); });

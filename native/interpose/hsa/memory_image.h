@@ -1,5 +1,5 @@
-// The memory that a dispatch can reach: found by following pointers from the kernel arguments and the module's
-// segments, saved before the dispatch, compared after it.
+// The memory that a dispatch can reach: found by following pointers from the kernel arguments and the
+// module's segments, saved before the dispatch, compared after it.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ struct ImageRegion {
   std::uint64_t pre_offset = 0;
   bool reachable = false;
   bool written = false;
-  std::string unsaved;            // why its bytes are not in memory.pre
+  std::string unsaved;  // why its bytes are not in memory.pre
 };
 
 struct ImageProgress {

@@ -54,14 +54,17 @@ bool read_own_memory(std::uint64_t address, void* out, std::size_t bytes) {
   return true;
 }
 
-std::string read_allocation(const Allocation& allocation, std::uint64_t offset, void* out, std::size_t bytes) {
+std::string read_allocation(const Allocation& allocation, std::uint64_t offset, void* out,
+                            std::size_t bytes) {
   if (!allocation.refusal.empty()) return allocation.refusal;
   if (allocation.host_memory()) {
     const std::uint64_t from = allocation.host_address != 0 ? allocation.host_address : allocation.address;
     if (read_own_memory(from + offset, out, bytes)) return {};
     const char* reason = errno == EFAULT ? "it is no longer mapped in the process" : std::strerror(errno);
-    // A process that may not read itself this way (a sandbox) still has the runtime's own copy for pool memory.
-    if (allocation.kind != snapshot::RegionKind::host && allocation.kind != snapshot::RegionKind::kernarg) return reason;
+    // A process that may not read itself this way (a sandbox) still has the runtime's own copy for pool
+    // memory.
+    if (allocation.kind != snapshot::RegionKind::host && allocation.kind != snapshot::RegionKind::kernarg)
+      return reason;
   }
   const auto* from = reinterpret_cast<const void*>(allocation.address + offset);
   const hsa_status_t status = api().core.hsa_memory_copy_fn(out, from, bytes);
@@ -71,7 +74,8 @@ std::string read_allocation(const Allocation& allocation, std::uint64_t offset, 
 
 StagingBuffer::StagingBuffer(std::size_t bytes, hsa_amd_memory_pool_t pool, hsa_agent_t agent) {
   void* p = nullptr;
-  if (pool.handle != 0 && api().amd.hsa_amd_memory_pool_allocate_fn(pool, bytes, 0, &p) == HSA_STATUS_SUCCESS) {
+  if (pool.handle != 0 &&
+      api().amd.hsa_amd_memory_pool_allocate_fn(pool, bytes, 0, &p) == HSA_STATUS_SUCCESS) {
     if (api().amd.hsa_amd_agents_allow_access_fn(1, &agent, nullptr, p) == HSA_STATUS_SUCCESS) {
       data_ = static_cast<unsigned char*>(p);
       from_pool_ = true;

@@ -1,5 +1,5 @@
-// Reading memory of any kind without risking the process: its own through the kernel, which refuses bad addresses
-// instead of faulting; a device's through the runtime.
+// Reading memory of any kind without risking the process: its own through the kernel, which refuses bad
+// addresses instead of faulting; a device's through the runtime.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,8 @@ std::string read_allocation(const Allocation& allocation, std::uint64_t offset, 
 // Host memory that the device's copy engines reach directly where the runtime has such a pool.
 class StagingBuffer {
  public:
-  StagingBuffer(std::size_t bytes, abi::hsa_amd_memory_pool_t pool, abi::hsa_agent_t agent);  // throws std::bad_alloc
+  StagingBuffer(std::size_t bytes, abi::hsa_amd_memory_pool_t pool,
+                abi::hsa_agent_t agent);  // throws std::bad_alloc
   ~StagingBuffer();
   StagingBuffer(const StagingBuffer&) = delete;
   StagingBuffer& operator=(const StagingBuffer&) = delete;

@@ -93,17 +93,46 @@ inline void MsgpackReader::skip(int depth) {
   if (tag <= 0x9f) return values(tag & 0x0fu);
   if (tag <= 0xbf) return advance(tag & 0x1fu);
   switch (tag) {
-    case 0xc4: case 0xc5: case 0xc6: return advance(big_endian(1u << (tag - 0xc4)));
-    case 0xc7: case 0xc8: case 0xc9: return advance(big_endian(1u << (tag - 0xc7)) + 1);
-    case 0xca: return advance(4);
-    case 0xcb: return advance(8);
-    case 0xcc: case 0xcd: case 0xce: case 0xcf: return advance(1u << (tag - 0xcc));
-    case 0xd0: case 0xd1: case 0xd2: case 0xd3: return advance(1u << (tag - 0xd0));
-    case 0xd4: case 0xd5: case 0xd6: case 0xd7: case 0xd8: return advance((1u << (tag - 0xd4)) + 1);
-    case 0xd9: case 0xda: case 0xdb: return advance(big_endian(1u << (tag - 0xd9)));
-    case 0xdc: case 0xdd: return values(big_endian(tag == 0xdc ? 2 : 4));
-    case 0xde: case 0xdf: return values(2 * big_endian(tag == 0xde ? 2 : 4));
-    default: ok_ = false;
+    case 0xc4:
+    case 0xc5:
+    case 0xc6:
+      return advance(big_endian(1u << (tag - 0xc4)));
+    case 0xc7:
+    case 0xc8:
+    case 0xc9:
+      return advance(big_endian(1u << (tag - 0xc7)) + 1);
+    case 0xca:
+      return advance(4);
+    case 0xcb:
+      return advance(8);
+    case 0xcc:
+    case 0xcd:
+    case 0xce:
+    case 0xcf:
+      return advance(1u << (tag - 0xcc));
+    case 0xd0:
+    case 0xd1:
+    case 0xd2:
+    case 0xd3:
+      return advance(1u << (tag - 0xd0));
+    case 0xd4:
+    case 0xd5:
+    case 0xd6:
+    case 0xd7:
+    case 0xd8:
+      return advance((1u << (tag - 0xd4)) + 1);
+    case 0xd9:
+    case 0xda:
+    case 0xdb:
+      return advance(big_endian(1u << (tag - 0xd9)));
+    case 0xdc:
+    case 0xdd:
+      return values(big_endian(tag == 0xdc ? 2 : 4));
+    case 0xde:
+    case 0xdf:
+      return values(2 * big_endian(tag == 0xde ? 2 : 4));
+    default:
+      ok_ = false;
   }
 }
 

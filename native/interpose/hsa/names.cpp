@@ -17,9 +17,15 @@ std::size_t opening(std::string_view s, std::size_t close) {
   std::string expected;
   for (std::size_t i = close + 1; i-- > 0;) {
     switch (s[i]) {
-      case ')': expected.push_back('('); break;
-      case ']': expected.push_back('['); break;
-      case '}': expected.push_back('{'); break;
+      case ')':
+        expected.push_back('(');
+        break;
+      case ']':
+        expected.push_back('[');
+        break;
+      case '}':
+        expected.push_back('{');
+        break;
       case '>':
         // "->" is no bracket, and inside parentheses > is an operator: (3>2).
         if (i > 0 && s[i - 1] == '-') break;
@@ -29,12 +35,15 @@ std::size_t opening(std::string_view s, std::size_t close) {
       case '<':
         if (!expected.empty() && expected.back() == '(') break;
         [[fallthrough]];
-      case '(': case '[': case '{':
+      case '(':
+      case '[':
+      case '{':
         if (expected.empty() || expected.back() != s[i]) return std::string_view::npos;
         expected.pop_back();
         if (expected.empty()) return i;
         break;
-      default: break;
+      default:
+        break;
     }
   }
   return std::string_view::npos;
@@ -50,7 +59,8 @@ std::size_t after_last(std::string_view s, std::string_view separator) {
       i = open;
       continue;
     }
-    if (i + separator.size() <= s.size() && s.substr(i, separator.size()) == separator) return i + separator.size();
+    if (i + separator.size() <= s.size() && s.substr(i, separator.size()) == separator)
+      return i + separator.size();
   }
   return 0;
 }
@@ -100,8 +110,8 @@ live::KernelKind kernel_kind(std::string_view symbol, bool metadata_has_language
   if (symbol.starts_with("Cijk_")) return KernelKind::tensile;
   // The categories that Inductor's code generation puts after "triton_".
   if (starts_with_any(symbol, {"triton_poi_", "triton_red_", "triton_per_", "triton_tem_", "triton_for_",
-                               "triton_unk_", "triton_mm_", "triton_bmm_", "triton_split_scan_", "triton_spl_",
-                               "triton_flex_", "triton_convolution"})) {
+                               "triton_unk_", "triton_mm_", "triton_bmm_", "triton_split_scan_",
+                               "triton_spl_", "triton_flex_", "triton_convolution"})) {
     return KernelKind::inductor;
   }
   return metadata_has_language ? KernelKind::hip : KernelKind::triton;

@@ -18,7 +18,8 @@ std::string_view without_parameters(std::string_view demangled);
 // "ns::mul<int, (type)39>" -> "mul"
 std::string_view base_name(std::string_view without_parameters);
 
-// By name, and for Triton by the metadata: clang's compilers write a `.language` for each kernel, Triton none.
+// By name, and for Triton by the metadata: clang's compilers write a `.language` for each kernel, Triton
+// none.
 live::KernelKind kernel_kind(std::string_view symbol, bool metadata_has_language);
 
 std::string id_text(std::uint64_t id);  // 16 hex digits

@@ -17,8 +17,9 @@ class PointerScan {
   // Sorted by address, none empty, no two overlapping.
   explicit PointerScan(std::vector<AddressRange> ranges);
 
-  // Calls found(index of the range) for words that point into one, each range once a call, words taken at every
-  // multiple of `step` (8: as compilers align pointers; 4: packed arguments). `seen` is the caller's own scratch.
+  // Calls found(index of the range) for words that point into one, each range once a call, words taken at
+  // every multiple of `step` (8: as compilers align pointers; 4: packed arguments). `seen` is the caller's
+  // own scratch.
   struct Seen {
     std::vector<std::uint32_t> stamp;
     std::uint32_t now = 0;
@@ -44,7 +45,8 @@ void PointerScan::scan(const unsigned char* bytes, std::size_t count, std::size_
     seen.stamp.assign(ranges_.size(), 0);
     seen.now = 1;
   }
-  // Pointers come in runs to the same place, and data that is no pointer is mostly outside the span of all ranges.
+  // Pointers come in runs to the same place, and data that is no pointer is mostly outside the span of all
+  // ranges.
   std::uint64_t last_begin = 1, last_bytes = 0;
   for (std::size_t at = 0; at + 8 <= count; at += step) {
     std::uint64_t word;

@@ -28,7 +28,8 @@ std::mutex attach_mutex;
 
 void in_forked_child() {
   if (current.load() == nullptr && !attach_wanted.load()) return;
-  // What the parent's Process holds (threads, locks that may be taken, a mapping that is not inherited) is left alone.
+  // What the parent's Process holds (threads, locks that may be taken, a mapping that is not inherited) is
+  // left alone.
   current.store(nullptr);
   new (&attach_mutex) std::mutex;  // may have been taken by a thread that does not exist here
   attach_wanted.store(true);
@@ -138,7 +139,8 @@ std::uint64_t Process::count(const Packet& packet, Kernel* kernel, std::uint32_t
   const std::uint32_t grid[3] = {d.grid_size_x, d.grid_size_y, d.grid_size_z};
   const std::uint32_t block[3] = {d.workgroup_size_x, d.workgroup_size_y, d.workgroup_size_z};
   const std::uint32_t fixed_lds = kernel != nullptr ? kernel->registers.lds_bytes : 0;
-  live::count_dispatch(row, grid, block, d.group_segment_size > fixed_lds ? d.group_segment_size - fixed_lds : 0,
+  live::count_dispatch(row, grid, block,
+                       d.group_segment_size > fixed_lds ? d.group_segment_size - fixed_lds : 0,
                        live::coarse_monotonic_ns());
   row.calls.fetch_add(1, std::memory_order_relaxed);
   return kernel != nullptr ? kernel->calls.fetch_add(1, std::memory_order_relaxed) + 1 : 0;

@@ -19,10 +19,9 @@ namespace {
 constexpr std::uint64_t kInjected = 0x6b65726e63617021;  // reserved2 of a barrier packet of ours
 constexpr std::uint64_t kSampleBatches = 64;             // one in so many is timed for LiveHeader::own_ns
 
-constexpr std::uint16_t kBarrierHeader =
-    HSA_PACKET_TYPE_BARRIER_AND | 1 << HSA_PACKET_HEADER_BARRIER |
-    HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
-    HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE;
+constexpr std::uint16_t kBarrierHeader = HSA_PACKET_TYPE_BARRIER_AND | 1 << HSA_PACKET_HEADER_BARRIER |
+                                         HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
+                                         HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE;
 
 }  // namespace
 
@@ -40,7 +39,8 @@ InterceptQueue::InterceptQueue(Process& process, hsa_queue_t* queue, const Agent
       queue_(queue),
       agent_(agent),
       timed_(process.timing),
-      // A queue with a single producer takes no marker packets from us, so its dispatches are always followed.
+      // A queue with a single producer takes no marker packets from us, so its dispatches are always
+      // followed.
       tracked_(timed_ || queue->type == HSA_QUEUE_TYPE_SINGLE),
       stand_ins_(std::make_shared<std::atomic<std::uint64_t>>(0)) {
   if (tracked_) ring_ = std::make_unique<TimingRing>(process.sink, agent.handle, queue->size);
@@ -98,6 +98,7 @@ void InterceptQueue::count_only(const Packet* packets, std::uint64_t count) {
     if (packets[i].type() != HSA_PACKET_TYPE_KERNEL_DISPATCH) continue;
     Kernel* kernel = kernel_of(packets[i].dispatch.kernel_object);
     process_.count(packets[i], kernel, row_of(kernel));
+    last_.store(kernel, std::memory_order_relaxed);
   }
 }
 
@@ -115,7 +116,8 @@ void InterceptQueue::hold(Capture& capture) {
 
 void InterceptQueue::rewrite(const Packet* packets, std::uint64_t count, Capture* capture) {
   out_.clear();
-  if (capture != nullptr && capture->holds(*this) && held_by_.load(std::memory_order_relaxed) != capture->id()) {
+  if (capture != nullptr && capture->holds(*this) &&
+      held_by_.load(std::memory_order_relaxed) != capture->id()) {
     hold(*capture);
   }
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -140,6 +142,7 @@ void InterceptQueue::add_dispatch(const Packet& packet) {
     }
   }
   out_.push_back(packet);
+  if (process_.captures.active() == nullptr) last_.store(kernel, std::memory_order_relaxed);
   if (!tracked_) return;
   hsa_signal_t& completion = out_.back().dispatch.completion_signal;
   if (completion.handle != 0) {
@@ -167,7 +170,10 @@ std::uint64_t InterceptQueue::in_flight() const {
   return (ring_ != nullptr ? ring_->in_flight() : 0) + stand_ins_->load(std::memory_order_seq_cst);
 }
 
-const Kernel* InterceptQueue::running() { return ring_ != nullptr ? ring_->oldest() : nullptr; }
+const Kernel* InterceptQueue::running() {
+  const Kernel* oldest = ring_ != nullptr ? ring_->oldest() : nullptr;
+  return oldest != nullptr ? oldest : last_.load();
+}
 
 bool InterceptQueue::drained(std::uint64_t capture_id, bool& injected) {
   // A batch that was being handled when the hold was set may not have seen it.
@@ -189,7 +195,8 @@ bool InterceptQueue::drained(std::uint64_t capture_id, bool& injected) {
 // As one more producer: the packet makes the handler run, which puts the marker and the hold in its place.
 void InterceptQueue::inject_marker() {
   const auto& core = api().core;
-  if (core.hsa_queue_load_write_index_scacquire_fn(queue_) - core.hsa_queue_load_read_index_scacquire_fn(queue_) >=
+  if (core.hsa_queue_load_write_index_scacquire_fn(queue_) -
+          core.hsa_queue_load_read_index_scacquire_fn(queue_) >=
       queue_->size) {
     return;  // full: the program's own packets will make the handler run
   }
@@ -215,7 +222,8 @@ void Queues::add(std::shared_ptr<InterceptQueue> queue) {
 
 std::shared_ptr<InterceptQueue> Queues::take(const hsa_queue_t* queue) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(queues_.begin(), queues_.end(), [&](const auto& q) { return q->handle() == queue; });
+  const auto found =
+      std::find_if(queues_.begin(), queues_.end(), [&](const auto& q) { return q->handle() == queue; });
   if (found == queues_.end()) return nullptr;
   std::shared_ptr<InterceptQueue> taken = std::move(*found);
   queues_.erase(found);

@@ -28,7 +28,8 @@ union Packet {
 };
 static_assert(sizeof(Packet) == 64);
 
-// A BARRIER_AND with its barrier bit set, that waits for `dependency` (if any) and completes `completion` (if any).
+// A BARRIER_AND with its barrier bit set, that waits for `dependency` (if any) and completes `completion` (if
+// any).
 Packet barrier_packet(abi::hsa_signal_t dependency, abi::hsa_signal_t completion);
 
 class InterceptQueue {
@@ -52,7 +53,8 @@ class InterceptQueue {
   // For a capture on another queue of the device, which has set its hold before. Whether nothing that was
   // submitted before the hold still runs; `injected` is the caller's, false at first.
   bool drained(std::uint64_t capture_id, bool& injected);
-  // Some kernel that has not completed; null where that is not known.
+  // What keeps the queue from being drained: the oldest kernel that has not completed, or else the last one
+  // before the hold. Null where neither is known.
   const Kernel* running();
 
  private:
@@ -77,6 +79,7 @@ class InterceptQueue {
   // The last captures hold on this queue: its id, and the signal that says that what was before it is done.
   std::atomic<std::uint64_t> held_by_{0};
   abi::hsa_signal_t marker_{};
+  std::atomic<const Kernel*> last_{nullptr};  // dispatched; not updated while a capture is under way
   // Answers of the registry, by a hash of the kernel object.
   struct Cached {
     std::uint64_t object = 0;

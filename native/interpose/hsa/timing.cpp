@@ -24,7 +24,8 @@ hsa_signal_value_t value_of(hsa_signal_t signal) { return api().core.hsa_signal_
 
 TimeSink::TimeSink(live::LiveFile& live, bool enabled) : live_(live), enabled_(enabled) {
   std::uint64_t frequency = 0;
-  if (api().core.hsa_system_get_info_fn(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &frequency) == HSA_STATUS_SUCCESS &&
+  if (api().core.hsa_system_get_info_fn(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &frequency) ==
+          HSA_STATUS_SUCCESS &&
       frequency != 0) {
     ns_per_tick_ = 1e9 / static_cast<double>(frequency);
   }
@@ -47,7 +48,8 @@ void TimeSink::record(std::uint32_t row, std::uint64_t start, std::uint64_t end)
 void TimeSink::record(std::uint32_t row, hsa_agent_t agent, hsa_signal_t signal) {
   if (!enabled_) return;
   hsa_amd_profiling_dispatch_time_t time{};
-  const bool known = api().amd.hsa_amd_profiling_get_dispatch_time_fn(agent, signal, &time) == HSA_STATUS_SUCCESS;
+  const bool known =
+      api().amd.hsa_amd_profiling_get_dispatch_time_fn(agent, signal, &time) == HSA_STATUS_SUCCESS;
   record(row, known ? time.start : 0, known ? time.end : 0);
 }
 
@@ -158,7 +160,8 @@ hsa_signal_t SignalProxies::stand_in(hsa_signal_t original, hsa_agent_t agent, s
       sink_.lost(1);
       return original;
     }
-    proxy = std::make_unique<Proxy>().release();  // the handler returns it to the pool, which keeps it for good
+    proxy =
+        std::make_unique<Proxy>().release();  // the handler returns it to the pool, which keeps it for good
     proxy->own = own;
   } else {
     api().core.hsa_signal_store_relaxed_fn(proxy->own, 1);
@@ -174,8 +177,8 @@ hsa_signal_t SignalProxies::stand_in(hsa_signal_t original, hsa_agent_t agent, s
   return original;
 }
 
-bool SignalProxies::forward_later(hsa_signal_t own, hsa_signal_t original, hsa_agent_t agent, std::uint32_t row,
-                                  std::shared_ptr<std::atomic<std::uint64_t>> in_flight) {
+bool SignalProxies::forward_later(hsa_signal_t own, hsa_signal_t original, hsa_agent_t agent,
+                                  std::uint32_t row, std::shared_ptr<std::atomic<std::uint64_t>> in_flight) {
   auto proxy = std::make_unique<Proxy>();
   proxy->pool = this;
   proxy->own = own;
@@ -190,8 +193,8 @@ bool SignalProxies::forward_later(hsa_signal_t own, hsa_signal_t original, hsa_a
 bool SignalProxies::arm(Proxy* proxy) {
   proxy->in_flight->fetch_add(1, std::memory_order_seq_cst);
   total_in_flight_.fetch_add(1, std::memory_order_relaxed);
-  if (api().amd.hsa_amd_signal_async_handler_fn(proxy->own, HSA_SIGNAL_CONDITION_LT, 1, &SignalProxies::completed,
-                                                proxy) == HSA_STATUS_SUCCESS) {
+  if (api().amd.hsa_amd_signal_async_handler_fn(proxy->own, HSA_SIGNAL_CONDITION_LT, 1,
+                                                &SignalProxies::completed, proxy) == HSA_STATUS_SUCCESS) {
     return true;
   }
   proxy->in_flight->fetch_sub(1, std::memory_order_seq_cst);

@@ -45,8 +45,8 @@ class TimingRing {
   TimingRing(const TimingRing&) = delete;
   TimingRing& operator=(const TimingRing&) = delete;
 
-  // A signal for the next dispatch's packet; handle 0 when the ring is full or no signal can be had. Called by
-  // one thread at a time (the queue's).
+  // A signal for the next dispatch's packet; handle 0 when the ring is full or no signal can be had. Called
+  // by one thread at a time (the queue's).
   abi::hsa_signal_t begin(const Kernel* kernel, std::uint32_t row);
 
   // Records whatever has completed. Returns at once when another thread is at it.
@@ -85,9 +85,10 @@ class SignalProxies {
   abi::hsa_signal_t stand_in(abi::hsa_signal_t original, abi::hsa_agent_t agent, std::uint32_t row,
                              std::shared_ptr<std::atomic<std::uint64_t>> in_flight);
 
-  // Completes `original` when `own` completes, with its timestamps. Used for a dispatch whose capture was given up.
-  bool forward_later(abi::hsa_signal_t own, abi::hsa_signal_t original, abi::hsa_agent_t agent, std::uint32_t row,
-                     std::shared_ptr<std::atomic<std::uint64_t>> in_flight);
+  // Completes `original` when `own` completes, with its timestamps. Used for a dispatch whose capture was
+  // given up.
+  bool forward_later(abi::hsa_signal_t own, abi::hsa_signal_t original, abi::hsa_agent_t agent,
+                     std::uint32_t row, std::shared_ptr<std::atomic<std::uint64_t>> in_flight);
 
   [[nodiscard]] std::uint64_t in_flight() const { return total_in_flight_.load(std::memory_order_relaxed); }
 

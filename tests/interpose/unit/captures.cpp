@@ -101,7 +101,8 @@ TEST(xxh64_in_pieces_is_the_same) {
   const std::vector<unsigned char> data = pattern(1000, 9);
   for (const std::size_t piece : {1u, 7u, 31u, 32u, 33u, 500u}) {
     Xxh64 hash;
-    for (std::size_t at = 0; at < data.size(); at += piece) hash.update(data.data() + at, std::min(piece, data.size() - at));
+    for (std::size_t at = 0; at < data.size(); at += piece)
+      hash.update(data.data() + at, std::min(piece, data.size() - at));
     EXPECT_EQ(hash.digest(), xxh64(data.data(), data.size()));
   }
 }
@@ -163,7 +164,9 @@ TEST(an_existing_output_is_never_replaced) {
   const test::Scratch scratch;
   std::filesystem::create_directory(scratch / "out");
   EXPECT_THROWS(write_capture(scratch / "out"), IoError, "File exists");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()), std::filesystem::directory_iterator{}), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()),
+                          std::filesystem::directory_iterator{}),
+            1);
   // Made by someone else while the capture was written.
   {
     CaptureWriter writer(scratch / "late");
@@ -196,12 +199,15 @@ TEST(every_kind_of_damage_is_named) {
   damaged("capture.bin", cut, "capture.bin", open);
   damaged("memory.pre", cut, "memory.pre has", open);
   damaged("memory.post", cut, "memory.post has", open);
-  damaged("memory.pre", [](const std::string& path) { std::filesystem::remove(path); }, "memory.pre is missing", open);
+  damaged(
+      "memory.pre", [](const std::string& path) { std::filesystem::remove(path); }, "memory.pre is missing",
+      open);
   damaged("capture.bin", [](const std::string& path) { flip(path, 0); }, "wrong magic", open);
   damaged("capture.bin", [](const std::string& path) { flip(path, 8); }, "version", open);
   damaged("memory.pre", [](const std::string& path) { flip(path, kMiB + 5); }, "offset 1048576", read_all);
   damaged("memory.post", [](const std::string& path) { flip(path, 3); }, "memory.post", read_all);
-  for (std::uint64_t at = sizeof(FileHeader); at < std::filesystem::file_size(scratch / "out/capture.bin"); at += 13) {
+  for (std::uint64_t at = sizeof(FileHeader); at < std::filesystem::file_size(scratch / "out/capture.bin");
+       at += 13) {
     damaged("capture.bin", [&](const std::string& path) { flip(path, at); }, "checksum", open);
   }
   const std::string code = std::filesystem::directory_iterator(scratch / "out/code")->path().filename();
@@ -211,9 +217,9 @@ TEST(every_kind_of_damage_is_named) {
 TEST(a_full_disk_is_an_error_and_leaves_nothing) {
   const test::Scratch scratch;
   std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{kMiB / 2, kMiB * 1000};
   rlimit before;
   ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{kMiB / 2, before.rlim_max};
   ::setrlimit(RLIMIT_FSIZE, &small);
   EXPECT_THROWS(write_capture(scratch / "out"), IoError, "memory.pre");
   ::setrlimit(RLIMIT_FSIZE, &before);

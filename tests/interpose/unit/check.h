@@ -48,33 +48,34 @@ class Scratch {
 
 }  // namespace test
 
-#define TEST(name)                                                  \
-  static void name();                                               \
-  static const test::Register register_##name(#name, name);         \
+#define TEST(name)                                          \
+  static void name();                                       \
+  static const test::Register register_##name(#name, name); \
   static void name()
 
-#define EXPECT(condition)                                                       \
-  do {                                                                          \
-    if (!(condition)) test::fail(__FILE__, __LINE__, "not true: " #condition);  \
+#define EXPECT(condition)                                                      \
+  do {                                                                         \
+    if (!(condition)) test::fail(__FILE__, __LINE__, "not true: " #condition); \
   } while (false)
 
-#define EXPECT_EQ(a, b)                                                                                   \
-  do {                                                                                                    \
-    const auto got_ = (a);                                                                                \
-    const auto wanted_ = (b);                                                                             \
-    if (!(got_ == wanted_)) test::fail(__FILE__, __LINE__, std::string(#a " is not " #b ": ") + test::show(got_)); \
+#define EXPECT_EQ(a, b)                                                                      \
+  do {                                                                                       \
+    const auto got_ = (a);                                                                   \
+    const auto wanted_ = (b);                                                                \
+    if (!(got_ == wanted_))                                                                  \
+      test::fail(__FILE__, __LINE__, std::string(#a " is not " #b ": ") + test::show(got_)); \
   } while (false)
 
 // The exception's text holds `part`.
-#define EXPECT_THROWS(expression, type, part)                                                        \
-  do {                                                                                               \
-    try {                                                                                            \
-      expression;                                                                                    \
-      test::fail(__FILE__, __LINE__, "did not throw: " #expression);                                 \
-    } catch (const type& error) {                                                                    \
-      if (std::string(error.what()).find(part) == std::string::npos)                                 \
+#define EXPECT_THROWS(expression, type, part)                                                             \
+  do {                                                                                                    \
+    try {                                                                                                 \
+      expression;                                                                                         \
+      test::fail(__FILE__, __LINE__, "did not throw: " #expression);                                      \
+    } catch (const type& error) {                                                                         \
+      if (std::string(error.what()).find(part) == std::string::npos)                                      \
         test::fail(__FILE__, __LINE__, std::string("threw \"") + error.what() + "\", without " + (part)); \
-    }                                                                                                \
+    }                                                                                                     \
   } while (false)
 
 namespace test {

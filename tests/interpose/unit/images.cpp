@@ -100,8 +100,8 @@ void finish(snapshot::CaptureWriter& writer, const MemoryImage& image) {
 }
 
 // What the capture says that the memory held before and after.
-bool holds(const snapshot::CaptureReader& reader, const Memory& memory, const std::vector<unsigned char>& before,
-           const unsigned char* after) {
+bool holds(const snapshot::CaptureReader& reader, const Memory& memory,
+           const std::vector<unsigned char>& before, const unsigned char* after) {
   for (const snapshot::Region& r : reader.regions) {
     if (r.record.address != memory.address()) continue;
     std::vector<unsigned char> bytes(r.record.bytes);
@@ -117,7 +117,9 @@ bool holds(const snapshot::CaptureReader& reader, const Memory& memory, const st
   return false;
 }
 
-std::vector<unsigned char> contents(Memory& memory) { return {memory.data(), memory.data() + memory.bytes()}; }
+std::vector<unsigned char> contents(Memory& memory) {
+  return {memory.data(), memory.data() + memory.bytes()};
+}
 
 }  // namespace
 
@@ -222,19 +224,20 @@ TEST(memory_that_cannot_be_read_refuses_the_capture) {
   first.word(0) = second.address();
   unreadable = second.data() + kMiB + 7;
   Progress progress;
-  MemoryImage image(sorted({region(first), region(second)}), live::MemoryMode::reachable, {}, {}, progress.callbacks());
+  MemoryImage image(sorted({region(first), region(second)}), live::MemoryMode::reachable, {}, {},
+                    progress.callbacks());
   image.add_roots(arguments({first.address()}), 0);
   {
     snapshot::CaptureWriter writer(scratch / "out");
     EXPECT_THROWS(image.save_before(writer), Refused, "cannot be captured");
   }
   unreadable = nullptr;
-  // The program's own memory, which it has unmapped behind the runtime's back.
-  auto gone = std::make_unique<Memory>(8192);
-  ImageRegion managed = region(*gone);
+  // The program's own memory, which it has taken away behind the runtime's back.
+  const Memory gone(8192);
+  ImageRegion managed = region(gone);
   managed.source.kind = snapshot::RegionKind::managed;
-  const std::uint64_t address = gone->address();
-  gone.reset();
+  const std::uint64_t address = gone.address();
+  ::mprotect(reinterpret_cast<void*>(address), 8192, PROT_NONE);
   MemoryImage stale({managed}, live::MemoryMode::reachable, {}, {}, progress.callbacks());
   stale.add_roots(arguments({address}), 0);
   snapshot::CaptureWriter writer(scratch / "stale");

@@ -16,7 +16,8 @@ TEST(demangled_names_lose_parameters_and_qualifiers) {
   const std::string_view instance = "void ns::mul<int, (type)39>(float*, int)";
   EXPECT_EQ(without_parameters(instance), std::string_view("ns::mul<int, (type)39>"));
   EXPECT_EQ(base_name("ns::mul<int, (type)39>"), std::string_view("mul"));
-  EXPECT_EQ(without_parameters("(anonymous namespace)::k(int)"), std::string_view("(anonymous namespace)::k"));
+  EXPECT_EQ(without_parameters("(anonymous namespace)::k(int)"),
+            std::string_view("(anonymous namespace)::k"));
   EXPECT_EQ(base_name("(anonymous namespace)::k"), std::string_view("k"));
   EXPECT_EQ(without_parameters("void k<(3>2)>(void (*)(int))"), std::string_view("k<(3>2)>"));
   EXPECT_EQ(base_name("k<(3>2)>"), std::string_view("k"));
@@ -37,8 +38,9 @@ TEST(not_mangled_and_not_decodable_symbols_stay_as_they_are) {
 TEST(patterns_are_exact_in_five_ways) {
   const std::string symbol = "_ZN2ns3mulIiEEvPfi", demangled = "void ns::mul<int>(float*, int)";
   const std::uint64_t id = 0x0123456789abcdefu;
-  for (const char* text : {"0123456789abcdef", "012345", "0123456789ABCDEF", "_ZN2ns3mulIiEEvPfi", "_ZN2ns3mulIiEEvPfi.kd",
-                           "void ns::mul<int>(float*, int)", "ns::mul<int>", "mul"}) {
+  for (const char* text :
+       {"0123456789abcdef", "012345", "0123456789ABCDEF", "_ZN2ns3mulIiEEvPfi", "_ZN2ns3mulIiEEvPfi.kd",
+        "void ns::mul<int>(float*, int)", "ns::mul<int>", "mul"}) {
     EXPECT(Pattern(text, false).match(symbol, demangled, id) == Match::exact);
   }
   for (const char* text : {"ns::mul", "mul<", "<int>", "float*"}) {

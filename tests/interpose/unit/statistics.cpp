@@ -74,8 +74,8 @@ TEST(durations_are_summed_exactly_from_several_threads) {
   EXPECT_EQ(row.total_ns.load(), std::uint64_t{20000} * 20001 / 2);
   EXPECT_EQ(row.min_ns.load(), std::uint64_t{1});
   EXPECT_EQ(row.max_ns.load(), std::uint64_t{20000});
-  EXPECT_EQ(row.histogram[0].load(), 1u);   // 1
-  EXPECT_EQ(row.histogram[1].load(), 2u);   // 2, 3
+  EXPECT_EQ(row.histogram[0].load(), 1u);  // 1
+  EXPECT_EQ(row.histogram[1].load(), 2u);  // 2, 3
   EXPECT_EQ(row.histogram[13].load(), 8192u);
   EXPECT_EQ(row.histogram[14].load(), 20000u - 16383u);
 }
@@ -112,7 +112,8 @@ TEST(control_blocks_of_other_versions_are_refused) {
     control.version = version;
     control.bytes = sizeof(live::Control);
     std::memcpy(block.data(), static_cast<void*>(&control), std::min(bytes, sizeof control));
-    std::ofstream(scratch / "control", std::ios::binary).write(block.data(), static_cast<std::streamsize>(bytes));
+    std::ofstream(scratch / "control", std::ios::binary)
+        .write(block.data(), static_cast<std::streamsize>(bytes));
   };
   write(live::kVersion, 100);
   EXPECT(live::ControlFile::open(scratch.path(), &error) == nullptr);

@@ -1,0 +1,30 @@
+// Device code of the HSA programs in this folder.
+#include <hip/hip_runtime.h>
+
+// Raw dispatches have no implicit arguments, which is where blockDim would come from.
+constexpr int kBlock = 64;
+
+__device__ int counter = 5;
+__constant__ int step = 3;
+
+extern "C" __global__ void add_one(int* values, int n) {
+  const int i = blockIdx.x * kBlock + threadIdx.x;
+  if (i < n) values[i] += 1;
+}
+
+extern "C" __global__ void add_two(int* values, int n) {
+  const int i = blockIdx.x * kBlock + threadIdx.x;
+  if (i < n) values[i] += 2;
+}
+
+// Runs until the host stores a value that is not zero.
+extern "C" __global__ void wait_for_host(const volatile int* flag) {
+  while (*flag == 0) __builtin_amdgcn_s_sleep(8);
+}
+
+extern "C" __global__ void use_variables(int* out) {
+  if (threadIdx.x == 0) {
+    counter += step;
+    out[0] = counter;
+  }
+}
