@@ -1,0 +1,71 @@
+"""What every screen and dialog of kerncap has: actions from the registry, a sentence line, a key bar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.screen import ModalScreen, Screen
+
+from kerncap.tui.widgets.bars import KeyBar, Severity, StatusLine
+
+if TYPE_CHECKING:
+    from kerncap.tui.app import KerncapApp
+
+T = TypeVar("T")
+
+
+class KerncapScreen(Screen[None]):
+    """A full screen. Subclasses set GROUP and BINDINGS (`actions.bindings`), and write `compose_body`."""
+
+    GROUP: ClassVar[str] = ""
+    ESCAPE_TO_MINIMIZE: ClassVar[bool] = False
+    AUTO_FOCUS = None
+
+    def compose(self) -> ComposeResult:
+        """The body, one line for a sentence, one line of keys."""
+        with Vertical(id="body"):
+            yield from self.compose_body()
+        yield StatusLine()
+        yield KeyBar()
+
+    def compose_body(self) -> ComposeResult:
+        """The screen's own widgets."""
+        yield from ()
+
+    @property
+    def kerncap(self) -> KerncapApp:
+        """The application, typed."""
+        return cast("KerncapApp", self.app)
+
+    def tell(self, text: str, severity: Severity = "information", *, lasting: bool = False) -> None:
+        """A sentence in the status line; it stays for some seconds, or until the next where `lasting`."""
+        self.query_one(StatusLine).tell(text, severity, lasting=lasting)
+
+    def close_down(self) -> None:
+        """The application ends (quit, SIGHUP, SIGTERM): end child processes, remember what is to be resumed.
+
+        Called in the event loop's thread, top screen first; it must take two seconds at most, and neither
+        draw nor wait for a worker.
+        """
+
+
+class KerncapDialog(ModalScreen[T]):
+    """A dialog over a screen: `escape` dismisses it with None."""
+
+    GROUP: ClassVar[str] = ""
+    BINDINGS = [Binding("escape", "cancel", "Back", show=False)]
+
+    @property
+    def kerncap(self) -> KerncapApp:
+        """The application, typed."""
+        return cast("KerncapApp", self.app)
+
+    def action_cancel(self) -> None:
+        """Back to the screen below."""
+        self.dismiss(None)
+
+    def close_down(self) -> None:
+        """As `KerncapScreen.close_down`."""

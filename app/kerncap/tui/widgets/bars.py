@@ -1,0 +1,108 @@
+"""The two lines at the bottom of every screen: a sentence, and the keys that matter here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, cast
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Static
+
+from kerncap.tui.actions import REGISTRY, keys_of, shown_key
+
+if TYPE_CHECKING:
+    from kerncap.tui.app import KerncapApp
+
+Severity = Literal["information", "warning", "error"]
+_MARKS = {"information": "", "warning": "! ", "error": "✗ "}
+SHOWN_S = 8.0
+
+
+class StatusLine(Static):
+    """One sentence about what just happened, in place; empty while there is nothing to say.
+
+    A long one wraps to three lines at most. `hint` stays below whatever was told before.
+    """
+
+    DEFAULT_CSS = """
+    StatusLine { height: auto; max-height: 4; padding: 0 1; color: $text; display: none; }
+    StatusLine.-told { display: block; }
+    StatusLine.-warning { color: $text-warning; text-style: bold; }
+    StatusLine.-error { color: $text-error; text-style: bold; }
+    StatusLine.-hint { color: $accent; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__("", markup=False)
+        self.text = ""
+        self._hint = ""
+        self._timer: Timer | None = None
+
+    def tell(self, text: str, severity: Severity = "information", *, lasting: bool = False) -> None:
+        """Shows a sentence: for eight seconds, or until the next one where `lasting`."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        self.text = text
+        self._show(_MARKS[severity] + text if text else "", severity)
+        if text and not lasting:
+            self._timer = self.set_timer(SHOWN_S, self.clear)
+
+    def clear(self) -> None:
+        """Takes the sentence away; the hint comes back."""
+        self._timer = None
+        self.text = ""
+        self._show("", "information")
+
+    def hint(self, text: str) -> None:
+        """What could be done next; shown while there is no sentence. Empty: none."""
+        if text == self._hint:
+            return
+        self._hint = text
+        if not self.text:
+            self._show("", "information")
+
+    def _show(self, text: str, severity: Severity) -> None:
+        hinting = not text and bool(self._hint)
+        self.update(Content(self._hint if hinting else text))
+        self.set_class(bool(text or hinting), "-told")
+        self.set_class(severity == "warning", "-warning")
+        self.set_class(severity == "error", "-error")
+        self.set_class(hinting, "-hint")
+
+
+class KeyBar(Widget):
+    """The keys of this screen that its registry marks for the bar, as many as fit; `?` shows all."""
+
+    DEFAULT_CSS = """
+    KeyBar { height: 1; background: $panel; color: $text; }
+    KeyBar:ansi { background: ansi_default; text-style: reverse; }
+    """
+
+    def render(self) -> Content:
+        """One line."""
+        app = cast("KerncapApp", self.app)
+        groups = [getattr(self.screen, "GROUP", ""), "app"]
+        parts: list[tuple[str, str]] = []
+        for name in groups:
+            group = REGISTRY.get(name)
+            for action in group.actions if group else ():
+                keys = keys_of(group, action, app.keymap) if group else []
+                if action.bar and keys:
+                    parts.append((shown_key(keys[0]), action.bar))
+        # What does not fit is left out from the end of the screen's own; the application's last three stay.
+        keep = [p for p in parts[-3:]]
+        own = parts[: len(parts) - len(keep)]
+        width = self.size.width - 1
+
+        def taken(entries: list[tuple[str, str]]) -> int:
+            return sum(cell_len(k) + cell_len(w) + 3 for k, w in entries)
+
+        while own and taken(own + keep) > width:
+            own.pop()
+        pieces: list[tuple[str, str] | str] = [" "]
+        for key, word in own + keep:
+            pieces += [(key, "bold $accent"), f" {word}  "]
+        return Content.assemble(*pieces)

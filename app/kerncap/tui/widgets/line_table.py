@@ -1,0 +1,283 @@
+"""A table that draws only the lines in view, and sends only those that changed.
+
+Its cost does not grow with the number of rows. Rows are known by identity: the cursor stays on its row,
+whatever moves around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+ELLIPSIS = "…"
+
+
+def fitted(text: str, width: int, align: str = "left") -> str:
+    """`text` in exactly `width` cells: padded, or cut with an ellipsis."""
+    length = cell_len(text)
+    if length == width:
+        return text
+    if length > width:
+        return set_cell_size(text, width - 1) + ELLIPSIS if width > 0 else ""
+    padding = " " * (width - length)
+    return padding + text if align == "right" else text + padding
+
+
+class LineTable(ScrollView, can_focus=True):
+    """Subclasses say what a line is: `heading()` and `row(index, selected)`, lists of (text, style name).
+
+    `set_keys` gives the rows' identities in their order; `repaint` draws what has changed since. Style names
+    are component classes of the widget (without its prefix `line-table--`), or empty.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("pagedown", "page(1)", "Page down", show=False),
+        Binding("home", "to(0)", "First", show=False),
+        Binding("end,G", "to(-1)", "Last", show=False),
+        Binding("enter", "choose", "Choose", show=False),
+    ]
+    STYLES: ClassVar[tuple[str, ...]] = (
+        "heading",
+        "heading-sorted",
+        "cursor",
+        "cursor-blurred",
+        "dim",
+        "mark",
+        "good",
+        "bad",
+        "warn",
+        "accent",
+        "bar",
+    )
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line-table--{name}" for name in STYLES}
+    DEFAULT_CSS = """
+    LineTable { height: 1fr; overflow-x: hidden; overflow-y: auto; background: $background; }
+    LineTable > .line-table--heading { text-style: bold; color: $foreground; background: $panel; }
+    LineTable > .line-table--heading-sorted { text-style: bold underline; color: $accent; background: $panel; }
+    LineTable > .line-table--cursor { background: $primary 40%; text-style: bold; }
+    LineTable > .line-table--cursor-blurred { background: $primary 20%; }
+    LineTable > .line-table--dim { color: $foreground 60%; }
+    LineTable > .line-table--mark { color: $accent; text-style: bold; }
+    LineTable > .line-table--good { color: $text-success; }
+    LineTable > .line-table--bad { color: $text-error; text-style: bold; }
+    LineTable > .line-table--warn { color: $text-warning; }
+    LineTable > .line-table--accent { color: $accent; }
+    LineTable > .line-table--bar { color: $primary; }
+    LineTable:ansi {
+        & > .line-table--heading { background: ansi_default; text-style: bold underline; }
+        & > .line-table--heading-sorted { background: ansi_default; text-style: bold reverse; }
+        & > .line-table--cursor { background: ansi_default; text-style: reverse; }
+        & > .line-table--cursor-blurred { background: ansi_default; text-style: underline; }
+        & > .line-table--dim { text-style: dim; }
+    }
+    """
+
+    class Moved(Message):
+        """The cursor is on another row."""
+
+        def __init__(self, table: LineTable, key: str | None) -> None:
+            super().__init__()
+            self.table = table
+            self.key = key
+
+        @property
+        def control(self) -> LineTable:
+            """The table."""
+            return self.table
+
+    class Chosen(Message):
+        """Enter, or a second click, on a row."""
+
+        def __init__(self, table: LineTable, key: str) -> None:
+            super().__init__()
+            self.table = table
+            self.key = key
+
+        @property
+        def control(self) -> LineTable:
+            """The table."""
+            return self.table
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.keys: list[str] = []
+        self.cursor: str | None = None
+        self._index = 0
+        self._drawn: dict[int, Strip] = {}
+        self._style_cache: dict[str, Style] = {}
+        self.empty_text = ""
+
+    # What subclasses say
+
+    def heading(self) -> list[tuple[str, str]]:
+        """The first line, which does not scroll."""
+        return []
+
+    def row(self, index: int) -> list[tuple[str, str]]:
+        """The line of row `index`."""
+        return [(self.keys[index], "")]
+
+    # Rows and cursor
+
+    def set_keys(self, keys: Sequence[str]) -> None:
+        """The rows, in order. The cursor stays on its row; where that is gone, at its place."""
+        grown = len(keys) != len(self.keys)
+        self.keys = list(keys)
+        before = self.cursor
+        if self.cursor in self.keys:
+            self._index = self.keys.index(self.cursor)
+        elif self.keys:
+            self._index = min(self._index, len(self.keys) - 1)
+            self.cursor = self.keys[self._index]
+        else:
+            self._index, self.cursor = 0, None
+        if grown:
+            self.virtual_size = Size(0, len(self.keys) + 1)
+        if self.cursor != before:
+            self.post_message(self.Moved(self, self.cursor))
+        self.repaint()
+
+    @property
+    def index(self) -> int:
+        """Where the cursor is."""
+        return self._index
+
+    def select(self, key: str) -> None:
+        """Puts the cursor on a row, and the row into view."""
+        if key in self.keys:
+            self._go(self.keys.index(key))
+
+    def _go(self, index: int) -> None:
+        if not self.keys:
+            return
+        index = max(0, min(index, len(self.keys) - 1))
+        moved = self.keys[index] != self.cursor
+        self._index, self.cursor = index, self.keys[index]
+        self._show_cursor()
+        self.repaint()
+        if moved:
+            self.post_message(self.Moved(self, self.cursor))
+
+    def _show_cursor(self) -> None:
+        height = max(1, self.size.height - 1)
+        top = self.scroll_offset.y
+        if self._index < top:
+            self.scroll_to(y=self._index, animate=False)
+        elif self._index >= top + height:
+            self.scroll_to(y=self._index - height + 1, animate=False)
+
+    def action_move(self, by: int) -> None:
+        """One row up or down."""
+        self._go(self._index + by)
+
+    def action_page(self, by: int) -> None:
+        """One page up or down."""
+        self._go(self._index + by * max(1, self.size.height - 2))
+
+    def action_to(self, index: int) -> None:
+        """The first row (0) or the last (-1)."""
+        self._go(index if index >= 0 else len(self.keys) - 1)
+
+    def action_choose(self) -> None:
+        """Chooses the row under the cursor."""
+        if self.cursor is not None:
+            self.post_message(self.Chosen(self, self.cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        """A click selects, the second one chooses."""
+        index = event.y - 1 + self.scroll_offset.y
+        if event.y < 1 or not 0 <= index < len(self.keys):
+            return
+        again = index == self._index and event.chain > 1
+        self._go(index)
+        if again:
+            self.action_choose()
+
+    # Drawing
+
+    def repaint(self) -> None:
+        """Draws the lines in view anew where they changed, and sends those alone."""
+        if not self.is_mounted or not self.size.height:
+            return
+        changed = []
+        for y in range(self.size.height):
+            strip = self._line(y)
+            if self._drawn.get(y) != strip:
+                self._drawn[y] = strip
+                changed.append(Region(0, y, self.size.width, 1))
+        if changed:
+            self.refresh(*changed)
+
+    def render_line(self, y: int) -> Strip:
+        """One line on the screen."""
+        strip = self._line(y)
+        self._drawn[y] = strip
+        return strip
+
+    def notify_style_update(self) -> None:
+        """Another theme: styles are looked up again."""
+        super().notify_style_update()
+        self._style_cache.clear()
+        self._drawn.clear()
+
+    def on_resize(self) -> None:
+        """Another size: everything is drawn anew, the cursor stays in view."""
+        self._drawn.clear()
+        self._show_cursor()
+
+    def on_focus(self) -> None:
+        """The cursor looks different without the focus."""
+        self.repaint()
+
+    def on_blur(self) -> None:
+        """The cursor looks different without the focus."""
+        self.repaint()
+
+    def _style(self, name: str) -> Style:
+        style = self._style_cache.get(name)
+        if style is None:
+            if name:
+                style = Style()
+                for part in name.split():
+                    style += self.get_component_rich_style(f"line-table--{part}", partial=True)
+            else:
+                style = Style()
+            self._style_cache[name] = style
+        return style
+
+    def _line(self, y: int) -> Strip:
+        width = self.size.width
+        base = self.rich_style
+        if y == 0:
+            return self._strip(self.heading(), width, base + self._style("heading"))
+        index = y - 1 + self.scroll_offset.y
+        if index >= len(self.keys):
+            if not self.keys and y == 2 and self.empty_text:
+                return self._strip([("  " + self.empty_text, "dim")], width, base)
+            return Strip([Segment(" " * width, base)], width)
+        if index == self._index:
+            name = "cursor" if self.has_focus else "cursor-blurred"
+            return self._strip(self.row(index), width, base, self._style(name))
+        return self._strip(self.row(index), width, base)
+
+    def _strip(
+        self, cells: list[tuple[str, str]], width: int, base: Style, over: Style | None = None
+    ) -> Strip:
+        segments = []
+        for text, name in cells:
+            style = base + self._style(name) if name else base
+            segments.append(Segment(text, style + over if over else style))
+        return Strip(segments).adjust_cell_length(width, base + over if over else base)
