@@ -60,6 +60,7 @@ class RunRequest:
     timeout: float | None = None
     directory: str | os.PathLike[str] | None = None
     environment: Mapping[str, str] | None = None
+    stdin: int | None = None
     stdout: int | None = None
     stderr: int | None = None
 
@@ -121,6 +122,7 @@ def run(request: RunRequest, on_progress: OnProgress | None = None) -> Captured 
             request.command,
             variables,
             directory=request.directory,
+            stdin=request.stdin,
             stdout=request.stdout,
             stderr=request.stderr,
             session=session.directory,

@@ -166,6 +166,7 @@ def finish(
     _notify(on_progress, "replaying")
     baseline = _baseline(partial, device)
 
+    _notify(on_progress, "writing")  # the last point at which the caller can still give up
     document.update(source=source.to_json(), baseline=baseline, state=manifest.COMPLETE)
     manifest.write(where, document)
     fsync_tree(partial)
@@ -273,6 +274,7 @@ def extract(
     force: bool = False,
     directory: str | os.PathLike[str] | None = None,
     environment: Mapping[str, str] | None = None,
+    stdin: int | None = None,
     stdout: int | None = None,
     stderr: int | None = None,
     on_progress: OnProgress | None = None,
@@ -283,8 +285,8 @@ def extract(
     program as an argument list, or `cmd`: as one string. `dispatch`: which dispatch of the kernel in its
     process, from 1. `grid`: only dispatches with this grid (work-items). `output`: default ./isolated/KERNEL;
     refused where it exists, unless `force`. `memory`: "reachable" or "all". `timeout`: seconds for the
-    program's run. `stdout`, `stderr`: file descriptors for the program. The program is ended once the capture
-    is on disk, unless `keep_running`.
+    program's run. `stdin`, `stdout`, `stderr`: file descriptors for the program. The program is ended once
+    the capture is on disk, unless `keep_running`. What `on_progress` raises ends the extraction.
 
     Raises UsageError (also for a name that fits several launched kernels), DeviceError, WorkloadError,
     DamagedCaptureError, Interrupted; nothing that looks like a capture is left then.
@@ -317,6 +319,7 @@ def extract(
             timeout=timeout,
             directory=directory,
             environment=environment,
+            stdin=stdin,
             stdout=stdout,
             stderr=stderr,
         )

@@ -129,13 +129,14 @@ class Workload:
         environment: Mapping[str, str],
         *,
         directory: str | os.PathLike[str] | None = None,
+        stdin: int | None = None,
         stdout: int | None = None,
         stderr: int | None = None,
         session: Path | None = None,
     ) -> None:
         """Starts it. Raises UsageError where it cannot be started.
 
-        `stdout` and `stderr` are file descriptors (None: this process's own). `session` marks every process
+        `stdin`, `stdout` and `stderr` are file descriptors (None: this process's own). `session` marks every process
         that descends from it, wherever it moves: the value of KERNCAP_SESSION in its environment.
         """
         variables = {**environment, **dict(command.variables)}
@@ -150,6 +151,7 @@ class Workload:
                 executable=program if "/" in program else None,
                 env=variables,
                 cwd=directory,
+                stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
                 start_new_session=True,
