@@ -136,8 +136,8 @@ class Workload:
     ) -> None:
         """Starts it. Raises UsageError where it cannot be started.
 
-        `stdin`, `stdout` and `stderr` are file descriptors (None: this process's own). `session` marks every process
-        that descends from it, wherever it moves: the value of KERNCAP_SESSION in its environment.
+        `stdin`, `stdout` and `stderr` are file descriptors (None: this process's own). `session` marks every
+        process that descends from it, wherever it moves: the value of KERNCAP_SESSION in its environment.
         """
         variables = {**environment, **dict(command.variables)}
         program = find_program(command.arguments[0], variables.get("PATH"), directory)
