@@ -71,18 +71,26 @@ class ReplayBench:
                 found.to_json(),
             )
 
-    def validate(self, hsaco: Path) -> Validation:
-        """What the variant writes against what the application wrote."""
+    def validate(self, hsaco: Path, mode: str = "default") -> Validation:
+        """What the variant writes against what the application wrote; strict: every captured byte."""
         _, validator = self._ready()
         with self._stopped_is_an_error():
-            result = validator.validate(hsaco, tolerance=self._tolerance)
+            result = validator.validate(hsaco, mode, self._tolerance)
             summary = result.reason or f"{result.compared_bytes} bytes compared, none differs"
             return Validation(result.verdict, summary, result.to_json())
+
+    def interrupt(self) -> None:
+        """Ends the replayer under the running step, which then raises KerncapError; the next one starts it
+        again.
+        """
+        if self._replayer is not None:
+            self._replayer.kill()
 
     def close(self) -> None:
         """Ends the replayer, also under a running step, which then raises KerncapError."""
         self._closed.set()
         if self._replayer is not None:
+            self._replayer.kill()
             self._replayer.close()
 
     def _ready(self) -> tuple[Replayer, Validator]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from kerncap.core import floats
 from kerncap.core.dtypes import BYTES, FLOATS, SIZES, Layout, TypeMap
+from kerncap.core.mismatches import Mismatches, relative_error
 from kerncap.core.replayer import NO_DATA, Differences
 
 _CHUNK_BYTES = 1 << 23
@@ -77,6 +78,7 @@ class RegionStats:
     ulp_histogram: dict[str, int] = field(default_factory=dict)
     first: dict[str, Any] | None = None  # lowest address
     worst: dict[str, Any] | None = None  # largest |a-b|
+    detail: Mismatches = field(default_factory=Mismatches)
     _worst_error: float = -1.0
 
     def merge_first(self, candidate: dict[str, Any]) -> None:
@@ -317,7 +319,17 @@ def analyse(
         stats.tolerated += int(np.count_nonzero(~fails & ~varies))
         if count:
             stats.merge_first(_describe(part, int(np.flatnonzero(fails)[0])))
+        _detail(part, stats, ~varies | outside, fails)
     return result
+
+
+def _detail(part: Elements, stats: RegionStats, counted: Mask, fails: Mask) -> None:
+    """Adds the elements that count to the bounded record of where and by how much they differ."""
+    chosen = np.flatnonzero(counted)
+    if len(chosen) == 0:
+        return
+    errors = relative_error(part.expected[chosen], part.actual[chosen], part.dtype)
+    stats.detail.add(part.addresses[chosen], errors, fails[chosen], lambda i: _describe(part, int(chosen[i])))
 
 
 def variations(runs: Sequence[Differences], types: TypeMap) -> tuple[list[Variation], list[Variation]]:

@@ -37,9 +37,11 @@ class Iteration:
         return str(self.document.get("outcome", ""))
 
 
-def list_iterations(directory: Path) -> list[Iteration]:
-    """The complete attempts of a reproducer, oldest first. Raises DamagedCaptureError naming a record that is
-    not right.
+def list_iterations(directory: Path, problems: list[str] | None = None) -> list[Iteration]:
+    """The complete attempts of a reproducer, oldest first.
+
+    Raises DamagedCaptureError naming a record that is not right; with `problems`, its sentence goes there,
+    and the others are returned.
     """
     folder = directory / FOLDER
     found: list[Iteration] = []
@@ -50,13 +52,40 @@ def list_iterations(directory: Path) -> list[Iteration]:
         if not _NAME.fullmatch(path.name) or not record.is_file():
             continue
         try:
-            document = json.loads(record.read_text("utf-8"))
-            if document["schema"] != SCHEMA:
-                raise ValueError(f"schema {document['schema']!r}; this kerncap reads {SCHEMA!r}")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DamagedCaptureError(f"{record} cannot be read: {error}.", file=str(record)) from error
-        found.append(Iteration(int(path.name), path, document))
+            found.append(_read(path))
+        except DamagedCaptureError as error:
+            if problems is None:
+                raise
+            problems.append(error.message)
     return found
+
+
+def find_iteration(directory: Path, number: int) -> Iteration:
+    """One complete attempt (`number` 0: the newest). Raises UsageError where there is none,
+    DamagedCaptureError.
+    """
+    if number:
+        path = directory / FOLDER / f"{number:03d}"
+        if (path / RECORD).is_file():
+            return _read(path)
+        raise UsageError(f"{path} holds no complete attempt.")
+    known = list_iterations(directory, problems=[])
+    if not known:
+        raise UsageError(f"{directory} has no attempt yet: build first.")
+    return known[-1]
+
+
+def _read(path: Path) -> Iteration:
+    record = path / RECORD
+    try:
+        document = json.loads(record.read_text("utf-8"))
+        if document["schema"] != SCHEMA:
+            raise ValueError(f"schema {document['schema']!r}; this kerncap reads {SCHEMA!r}")
+        if not isinstance(document["outcome"], str):
+            raise ValueError("outcome is no word")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DamagedCaptureError(f"{record} cannot be read: {error}.", file=str(record)) from error
+    return Iteration(int(path.name), path, document)
 
 
 class Keeper:

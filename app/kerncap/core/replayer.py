@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
+import signal
 import subprocess
 import tempfile
 import time
@@ -46,6 +47,8 @@ NO_DATA = (1 << 64) - 1
 _TIMES = np.dtype([("start", "<u8"), ("end", "<u8")])
 _RANGES = np.dtype([("address", "<u8"), ("bytes", "<u8")])
 _GRACE_SECONDS = 30.0
+# No kernel sends these: somebody ended the replayer, which says nothing of a variant.
+_FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT})
 _ROCM_LIBRARY = "libhsa-runtime64.so.1"
 
 
@@ -239,6 +242,12 @@ class Replayer:
             process.kill()
             process.wait()
 
+    def kill(self) -> None:
+        """Ends the process at once, from any thread: a request under way raises DeviceError."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
     def close(self) -> None:
         """Ends the process and removes what it has written."""
         self.stop()
@@ -311,6 +320,11 @@ class Replayer:
         status = process.poll() if process is not None else None
         told = self.stderr_tail()
         self.stop()
+        if status is not None and -status in _FROM_OUTSIDE:
+            raise DeviceError(
+                f"kerncap-replay was ended from outside ({signal.Signals(-status).name}) during '{command}', "
+                "by someone or for want of memory. The next run starts it again."
+            )
         how = f"signal {-status}" if status is not None and status < 0 else f"status {status}"
         raise KernelFault(
             f"kerncap-replay ended with {how} during '{command}'" + (f":\n{told}" if told else "")

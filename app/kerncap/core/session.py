@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +19,8 @@ from typing import Any, Protocol
 
 from kerncap.core.compile_file import CompileFile
 from kerncap.core.errors import KerncapError, UsageError
-from kerncap.core.iterations import OBJECT, Iteration, Keeper
+from kerncap.core.iterations import OBJECT, Iteration, Keeper, find_iteration
+from kerncap.core.loop_worker import PATIENCE_S, AttemptWorker, Request
 from kerncap.core.recompile import recompile
 from kerncap.core.replayer import KernelFault, KernelTimeout
 from kerncap.core.toolchain import CompileError
@@ -66,8 +68,11 @@ class Bench(Protocol):
     def time(self, hsaco: Path) -> Timing:
         """The variant against the captured kernel. Raises KerncapError where it faults or never ends."""
 
-    def validate(self, hsaco: Path) -> Validation:
-        """The variant's writes against the application's."""
+    def validate(self, hsaco: Path, mode: str = "default") -> Validation:
+        """The variant's writes against the application's; `mode` is default or strict."""
+
+    def interrupt(self) -> None:
+        """Make the step under way raise KerncapError soon. From any thread; nothing where none is."""
 
     def close(self) -> None:
         """End what was started. May be called at any time, also from another thread."""
@@ -135,8 +140,15 @@ class Failed(Event):
 
 
 @dataclass(frozen=True)
+class Repeating(Event):
+    """One step ("replay" or "validate") of a kept attempt begins again, since it was asked for."""
+
+    step: str = ""
+
+
+@dataclass(frozen=True)
 class Superseded(Event):
-    """The source was saved again in the middle; this attempt is given up for the next one."""
+    """The source was saved again in the middle, or a person gave it up: this attempt counts for nothing."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +189,9 @@ class EditLoop:
         self._stop = threading.Event()
         self._cancel = threading.Event()
         self._number = 0
+        self._worker: AttemptWorker | None = None
+        self._watching = True
+        self._step_began: float | None = None
 
     def __enter__(self) -> EditLoop:
         return self
@@ -190,6 +205,55 @@ class EditLoop:
         """Make `run` return soon."""
         self._stop.set()
         self._cancel.set()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stop.is_set()
+
+    @property
+    def watching(self) -> bool:
+        """Whether a save starts an attempt. Set from any thread; a missed save is caught up with."""
+        return self._watching
+
+    @watching.setter
+    def watching(self, on: bool) -> None:
+        self._watching = on
+        if on and self._worker is not None:
+            self._worker.saved([])
+
+    def digest(self) -> str:
+        """Of the sources; changes when any content does."""
+        return self._sources.digest()
+
+    def build(self) -> None:
+        """Ask for an attempt with the source as it stands, while `run` runs. From any thread."""
+        if self._worker is not None:
+            self._worker.build()
+
+    def ask(self, request: Request) -> None:
+        """Ask for one step to be done again, while `run` runs. From any thread."""
+        if self._worker is not None:
+            self._worker.ask(request)
+
+    def cancel(self) -> None:
+        """Give up the attempt or the step under way at once, and what was asked for. From any thread."""
+        if self._worker is not None:
+            self._worker.forget()
+        self.give_up()
+        if self._step_began is not None:
+            self.bench.interrupt()
+
+    def give_up(self) -> None:
+        """The attempt under way no longer counts; a compile ends at once, a step on the device soon."""
+        self._cancel.set()
+
+    def begin(self) -> bool:
+        """Before an attempt: what was given up before is over. False where the loop is to stop."""
+        self._cancel.clear()
+        if self._stop.is_set():  # also where stop() comes between these lines
+            self._cancel.set()
+        return not self._stop.is_set()
 
     def close(self) -> None:
         """Stop, and end the replayer."""
@@ -205,14 +269,17 @@ class EditLoop:
         self.bench.prepare()
         names = tuple(str(p.relative_to(self.directory)) for p in self._sources.paths)
         self._emit(Watching(0, time.perf_counter() - started, names))
-        worker = _Worker(self, first)
+        self._worker = worker = AttemptWorker(self, first)
         worker.start()
         try:
             for changed in self._sources.changes(self._stop, poll_ms=self._poll_ms):
                 if worker.error is not None:
                     break
-                if changed:
+                if changed and self._watching:
                     worker.saved(changed)
+                began = self._step_began
+                if self._cancel.is_set() and began is not None and time.monotonic() - began > PATIENCE_S:
+                    self.bench.interrupt()  # a variant that never ends does not hold up the next one
         finally:
             self.stop()
             worker.join()
@@ -257,6 +324,39 @@ class EditLoop:
         self._emit(Finished(number, total, kept))
         return kept
 
+    def attempt_or_say(self, files: tuple[str, ...], noticed: float) -> None:
+        """`attempt`; where it cannot be kept (a full disk), that is an event, and the loop goes on."""
+        try:
+            self.attempt(files, noticed)
+        except KerncapError as error:
+            self._emit(Failed(self._number, time.perf_counter() - noticed, "keep", error.message))
+
+    def repeat(self, request: Request) -> None:
+        """Time or validate a kept attempt's object again; its record is written anew."""
+        started = time.perf_counter()
+        number = request.number or self._number
+        try:
+            kept = find_iteration(self.directory, number)
+            target = kept.directory / OBJECT
+            if not target.is_file():
+                raise UsageError(f"Attempt {kept.number} has no object: it does not build.")
+            number = kept.number
+            self._emit(Repeating(number, 0.0, request.step))
+            document = {name: value for name, value in kept.document.items() if name != "error"}
+            if request.step == "replay":
+                outcome = self._time(number, target, document) or document["outcome"]
+            else:
+                outcome = self._validate(number, target, document, request.mode)
+            if self._cancel.is_set():
+                self._emit(Superseded(number, time.perf_counter() - started))
+                return
+            document["outcome"] = outcome
+            if self._keeper:
+                kept = self._keeper.close(number, kept.directory, document)
+            self._emit(Finished(number, time.perf_counter() - started, kept))
+        except KerncapError as error:
+            self._emit(Failed(number, time.perf_counter() - started, request.step, error.message))
+
     def _steps(self, number: int, target: Path, document: dict[str, Any]) -> str | None:
         """Build, time and validate; the outcome, or None where a newer save or stop() came between."""
         outcome = self._build(number, target, document)
@@ -292,7 +392,8 @@ class EditLoop:
     def _time(self, number: int, target: Path, document: dict[str, Any]) -> str | None:
         started = time.perf_counter()
         try:
-            timing = self.bench.time(target)
+            with self._on_device():
+                timing = self.bench.time(target)
         except (KernelFault, KernelTimeout) as error:
             # The variant's own doing, on the captured memory: that is a verdict, not an error of the tool.
             self._failed(number, "replay", started, error, document)
@@ -317,10 +418,16 @@ class EditLoop:
         self._emit(Timed(number, seconds, timing))
         return None
 
-    def _validate(self, number: int, target: Path, document: dict[str, Any]) -> str | None:
+    def _validate(
+        self, number: int, target: Path, document: dict[str, Any], mode: str = "default"
+    ) -> str | None:
         started = time.perf_counter()
         try:
-            validation = self.bench.validate(target)
+            with self._on_device():
+                if mode == "default":
+                    validation = self.bench.validate(target)
+                else:
+                    validation = self.bench.validate(target, mode)
         except KerncapError as error:
             return self._failed(number, "validate", started, error, document)
         seconds = time.perf_counter() - started
@@ -331,6 +438,14 @@ class EditLoop:
         }
         self._emit(Validated(number, seconds, validation))
         return "passed" if validation.passed else "failed"
+
+    @contextmanager
+    def _on_device(self) -> Iterator[None]:
+        self._step_began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._step_began = None
 
     def _failed(
         self, number: int, step: str, started: float, error: KerncapError, document: dict[str, Any]
@@ -345,60 +460,6 @@ class EditLoop:
 
     def _emit(self, event: Event) -> None:
         self._on_event(event)
-
-
-class _Worker(threading.Thread):
-    """Runs attempts one after the other, the newest save first; a save in the middle gives up the attempt
-    under way.
-    """
-
-    def __init__(self, loop: EditLoop, first: bool) -> None:
-        super().__init__(name="kerncap-edit-loop", daemon=True)
-        self.error: BaseException | None = None
-        self._loop = loop
-        self._changed = threading.Condition()
-        self._pending: dict[str, None] | None = {} if first else None
-        self._noticed = time.perf_counter()
-        self._last = ""
-
-    def saved(self, files: list[str]) -> None:
-        """A save was noticed."""
-        with self._changed:
-            if self._pending is None:
-                self._pending, self._noticed = {}, time.perf_counter()
-            self._pending.update(dict.fromkeys(files))
-            if self._loop._sources.digest() != self._last:
-                self._loop._cancel.set()
-            self._changed.notify()
-
-    def run(self) -> None:
-        try:
-            while self._wait():
-                pass
-        except BaseException as error:  # handed to the thread that called run()
-            self.error = error
-            self._loop._stop.set()
-
-    def _wait(self) -> bool:
-        with self._changed:
-            while self._pending is None:
-                if self._loop._stop.is_set():
-                    return False
-                self._changed.wait(0.2)
-            files, noticed = tuple(self._pending), self._noticed
-            self._pending = None
-            if self._loop._stop.is_set():
-                return False
-            self._loop._cancel.clear()
-            if self._loop._stop.is_set():  # stop() came between the two lines above
-                self._loop._cancel.set()
-                return False
-            digest = self._loop._sources.digest()
-            if digest == self._last:
-                return True  # saved without a change
-            self._last = digest
-        self._loop.attempt(files, noticed)
-        return not self._loop._stop.is_set()
 
 
 def open_loop(

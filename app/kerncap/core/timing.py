@@ -80,6 +80,8 @@ class Comparison:
             "verdict": self.verdict.value,
             "baseline_median_ns": self.baseline.median_ns,
             "variant_median_ns": self.variant.median_ns,
+            "baseline_ci95_ns": list(self.baseline.ci95_ns),
+            "variant_ci95_ns": list(self.variant.ci95_ns),
             "samples": [self.baseline.n, self.variant.n],
         }
 

@@ -18,7 +18,7 @@ from kerncap.core.devices import Device
 from kerncap.core.dtypes import TypeMap, type_map
 from kerncap.core.errors import UsageError
 from kerncap.core.launch import captured_launch, variant_launch
-from kerncap.core.records import Capture
+from kerncap.core.records import Capture, Region
 from kerncap.core.replayer import Differences, KernelFault, KernelTimeout, RangeList, Replayer, Variant
 from kerncap.core.silent import SilentBytes
 from kerncap.core.verdict import (
@@ -422,15 +422,29 @@ class Validator:
                     "address": f"0x{region.address:x}",
                     "bytes": region.bytes,
                     "dtype": stats.dtype or layout.name,
-                    **figures(stats),
+                    "extent": self._extent(region, base),
+                    **figures(stats, region.address),
                 }
             )
         outside = analysis.regions.get(0)
         if outside is not None:
             address = (outside.first or {"address": "0x0"})["address"]
-            shown.append({"id": 0, "address": address, "bytes": 0, "dtype": "bytes", **figures(outside)})
+            row = {"id": 0, "address": address, "bytes": 0, "dtype": "bytes", "extent": [0, 0]}
+            shown.append({**row, **figures(outside, int(address, 16))})
         shown.sort(key=lambda r: -r["mismatches"])
         result.regions = shown[:_MOST_REGIONS]
+
+    def _extent(self, region: Region, base: Baseline) -> list[int]:
+        """[first, end) in the region of what the captured kernel writes there, as far as it is listed."""
+        first, end = region.end, region.address
+        for table in (self.capture.changes, base.written.ranges):
+            mine = table[(table["address"] >= region.address) & (table["address"] < region.end)]
+            if len(mine):
+                first = min(first, int(mine["address"].min()))
+                end = max(end, int((mine["address"] + mine["bytes"]).max()))
+        if end <= first:
+            return [0, region.bytes]
+        return [first - region.address, min(end, region.end) - region.address]
 
     def _first_written(self, ident: int, fallback: int, base: Baseline) -> int:
         mine = self.capture.changes[self.capture.changes["region"] == ident]

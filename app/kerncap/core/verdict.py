@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,8 +96,14 @@ class Baseline:
         return not self.varying
 
 
-def figures(stats: RegionStats) -> dict[str, Any]:
-    """The numbers of one region, as the document has them."""
+def figures(stats: RegionStats, address: int) -> dict[str, Any]:
+    """The numbers of one region, which begins at `address`, as the document has them.
+
+    `rms` is of the elements that differ; `elements` are the first mismatching ones; `error_histogram` is of
+    |a-b|/max(|a|,|b|) by decade; `error_map` has the largest of these by place (core/mismatches.py).
+    """
+    finite = sum(stats.ulp_histogram.values())
+    rms = math.sqrt(stats.squares / finite) if finite else None
     return {
         "mismatches": stats.mismatches,
         "mismatch_bytes": stats.mismatch_bytes,
@@ -110,4 +117,9 @@ def figures(stats: RegionStats) -> dict[str, Any]:
         "signed_zeros": stats.signed_zeros,
         "first": stats.first,
         "worst": stats.worst,
+        "rms": rms if rms is not None and math.isfinite(rms) else None,
+        "differing": stats.detail.differing,
+        "elements": stats.detail.elements,
+        "error_histogram": stats.detail.ordered_histogram(),
+        "error_map": stats.detail.map.to_json(address),
     }
