@@ -1,4 +1,4 @@
-"""One launch of a kernel of tests/kernels, and inputs for it (the launches: corpus_dense, corpus_irregular)."""
+"""One launch of a kernel of tests/kernels, and its inputs (corpus_dense, corpus_irregular: the launches)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launches of the kernels with structure: quantised blocks, pointers, atomics, sorting, control, arguments."""
+"""Launches of kernels with structure: quantised blocks, pointers, atomics, sorting, control, arguments."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def moe_gather(rng):
 @case
 def moe_struct(rng):
     """Exp {half* w; half* b; int rows; int pad}: the second expert has no bias, the third no tokens."""
-    d, rows, counts = 16, [70, 64, 10], [2, 3, 0]
+    d, rows, counts = 16, [10, 64, 70], [2, 3, 0]  # outputs do not overlap
     data, pointers = np.zeros((3, 6), u32), {}
     for e in range(3):
         pointers[24 * e] = small(rng, rows[e], d, dtype=f16)
