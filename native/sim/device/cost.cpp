@@ -13,11 +13,12 @@ constexpr CostTable kMi300x{.device = "gfx942 (MI300X)"};
 
 bool has(const char* name, const char* part) { return std::strstr(name, part) != nullptr; }
 
-// Matrix cores: the multiplications that the name says, over the rate of the source type. "v_mfma_f32_32x32x8_f16" is
-// one block, "..._4x4x4_16b_f16" sixteen; v_smfmac counts the zeros that it skips, so it does half.
+// Matrix cores: the multiplications that the name says, over the rate of the source type.
+// "v_mfma_f32_32x32x8_f16" is one block, "..._4x4x4_16b_f16" sixteen; v_smfmac counts the zeros that it
+// skips, so it does half.
 unsigned matrix_cost(const CostTable& t, const char* name) {
   unsigned m = 0, n = 0, k = 0, blocks = 1;
-  const char* shape = std::strchr(name + 2, '_');            // behind v_mfma
+  const char* shape = std::strchr(name + 2, '_');                    // behind v_mfma
   shape = shape != nullptr ? std::strchr(shape + 1, '_') : nullptr;  // behind the result's type
   if (shape == nullptr || std::sscanf(shape, "_%ux%ux%u", &m, &n, &k) != 3) return t.valu;
   const char* x = std::strrchr(shape, 'x');
@@ -32,7 +33,8 @@ unsigned matrix_cost(const CostTable& t, const char* name) {
   if (std::strcmp(source, "f32") == 0) rate = t.matrix_f32;
   if (std::strcmp(source, "f64") == 0) rate = t.matrix_f64;
   if (std::strcmp(source, "xf32") == 0) rate = t.matrix_xf32;
-  if (std::strcmp(source, "i8") == 0 || std::strcmp(source, "fp8") == 0 || std::strcmp(source, "bf8") == 0) rate = t.matrix_8_bit;
+  if (std::strcmp(source, "i8") == 0 || std::strcmp(source, "fp8") == 0 || std::strcmp(source, "bf8") == 0)
+    rate = t.matrix_8_bit;
   unsigned cycles = m * n * k * blocks / rate;
   if (has(name, "v_smfmac")) cycles /= 2;
   return cycles < t.matrix_least ? t.matrix_least : cycles;
@@ -41,9 +43,11 @@ unsigned matrix_cost(const CostTable& t, const char* name) {
 unsigned valu_cost(const CostTable& t, const char* name) {
   const bool f64 = has(name, "f64");
   if (has(name, "v_mfma") || has(name, "v_smfmac")) return matrix_cost(t, name);
-  static constexpr const char* kTranscendental[] = {"v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_"};
+  static constexpr const char* kTranscendental[] = {"v_exp_",  "v_log_", "v_rcp_", "v_rsq_",
+                                                    "v_sqrt_", "v_sin_", "v_cos_"};
   for (const char* part : kTranscendental)
-    if (std::strncmp(name, part, std::strlen(part)) == 0) return f64 ? t.valu_f64_transcendental : t.valu_quarter_rate;
+    if (std::strncmp(name, part, std::strlen(part)) == 0)
+      return f64 ? t.valu_f64_transcendental : t.valu_quarter_rate;
   if (has(name, "v_mul_lo_u32") || has(name, "v_mul_hi_") || has(name, "v_mad_u64") || has(name, "v_mad_i64"))
     return has(name, "24") ? t.valu : t.valu_quarter_rate;
   return f64 ? t.valu_f64 : t.valu;
@@ -69,14 +73,18 @@ void set_cost(const CostTable& t, Inst* inst) {
     case Encoding::SOPP:
       if (has(name, "branch")) return set(Unit::branch, t.branch);
       return set(Unit::none, std::strcmp(name, "s_barrier") == 0 ? t.barrier : t.other);
-    case Encoding::SMEM: return set(Unit::smem, t.other);
-    case Encoding::DS: return set(Unit::lds, t.other);
+    case Encoding::SMEM:
+      return set(Unit::smem, t.other);
+    case Encoding::DS:
+      return set(Unit::lds, t.other);
     case Encoding::FLAT:
     case Encoding::GLOBAL:
     case Encoding::SCRATCH:
     case Encoding::MUBUF:
-    case Encoding::MTBUF: return set(Unit::vmem, t.other);
-    default: return set(Unit::valu, valu_cost(t, name));
+    case Encoding::MTBUF:
+      return set(Unit::vmem, t.other);
+    default:
+      return set(Unit::valu, valu_cost(t, name));
   }
 }
 

@@ -1,5 +1,6 @@
-// The published cost table of the cycle model (docs/simulator.md explains it). Numbers are the vendor's where it
-// publishes them (CDNA3 white paper, ISA documents: rates per clock), else round ones that order things rightly.
+// The published cost table of the cycle model (docs/simulator.md explains it). Numbers are the vendor's where
+// it publishes them (CDNA3 white paper, ISA documents: rates per clock), else round ones that order things
+// rightly.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +12,19 @@ namespace kerncap::sim::isa {
 struct CostTable {
   const char* device;
   // Issue cycles a wave-instruction occupies its SIMD for: 64 lanes on 16-wide units take 4.
-  unsigned scalar = 4, branch = 8, valu = 4, valu_f64 = 4, valu_quarter_rate = 16, valu_f64_transcendental = 32;
+  unsigned scalar = 4, branch = 8, valu = 4, valu_f64 = 4, valu_quarter_rate = 16,
+           valu_f64_transcendental = 32;
   unsigned other = 4;
   // Matrix cores: multiply-adds a cycle of one SIMD, and the least an instruction takes.
-  unsigned matrix_f16 = 256, matrix_8_bit = 512, matrix_xf32 = 128, matrix_f32 = 32, matrix_f64 = 32, matrix_least = 8;
+  unsigned matrix_f16 = 256, matrix_8_bit = 512, matrix_xf32 = 128, matrix_f32 = 32, matrix_f64 = 32,
+           matrix_least = 8;
   // Cycles from issue until the result may be waited for.
-  unsigned vmem_latency = 500, smem_latency = 200, lds_latency = 64, atomic_latency = 700, scratch_latency = 300;
+  unsigned vmem_latency = 500, smem_latency = 200, lds_latency = 64, atomic_latency = 700,
+           scratch_latency = 300;
   unsigned barrier = 16;
   // Throughput of one compute unit.
-  unsigned line_bytes = 128;        // granule of vector memory
-  unsigned cycles_per_line = 2;     // address and L1 path: 64 bytes a clock
+  unsigned line_bytes = 128;     // granule of vector memory
+  unsigned cycles_per_line = 2;  // address and L1 path: 64 bytes a clock
   unsigned lds_bytes_per_cycle = 128;
   unsigned lds_banks = 32;
   // Of the whole device.

@@ -41,21 +41,25 @@ void DeviceTime::merge_from(const DeviceTime& other) {
   bytes_ += other.bytes_;
 }
 
-// A compute unit needs as long as its busiest resource, or as its workgroups' own times laid into the number of
-// places that occupancy leaves; the device as long as its slowest unit, or as its memory takes to move the bytes.
+// A compute unit needs as long as its busiest resource, or as its workgroups' own times laid into the number
+// of places that occupancy leaves; the device as long as its slowest unit, or as its memory takes to move the
+// bytes.
 std::uint64_t DeviceTime::cycles(const DispatchInfo& dispatch) const {
   const isa::CostTable& t = *costs_;
   const unsigned waves = std::max(dispatch.full_waves(), 1u);
-  const unsigned by_vgprs = std::max(1u, std::min(t.waves_per_simd, t.vgprs_per_simd_lane / dispatch.kernel.vgprs()));
+  const unsigned by_vgprs =
+      std::max(1u, std::min(t.waves_per_simd, t.vgprs_per_simd_lane / dispatch.kernel.vgprs()));
   std::uint64_t places = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(t.simds) * by_vgprs / waves);
-  if (dispatch.lds_bytes != 0) places = std::min<std::uint64_t>(places, std::max(1u, t.lds_bytes / dispatch.lds_bytes));
+  if (dispatch.lds_bytes != 0)
+    places = std::min<std::uint64_t>(places, std::max(1u, t.lds_bytes / dispatch.lds_bytes));
   std::uint64_t slowest = 0;
   for (const ComputeUnit& unit : units_) {
     if (unit.workgroups == 0) continue;
     std::uint64_t time = unit.longest;
     for (const auto& simd : unit.simd)
       for (const std::uint64_t busy : simd) time = std::max(time, busy);
-    time = std::max({time, unit.lds, unit.lines * t.cycles_per_line, unit.critical / std::min(places, unit.workgroups)});
+    time = std::max(
+        {time, unit.lds, unit.lines * t.cycles_per_line, unit.critical / std::min(places, unit.workgroups)});
     slowest = std::max(slowest, time + unit.workgroups * t.workgroup_launch);
   }
   return t.dispatch_overhead + std::max(slowest, bytes_ / t.device_bytes_per_cycle);

@@ -1,5 +1,5 @@
-// From the simulated time of waves to the time of the dispatch. Only sums and maxima of integers by compute unit,
-// so the result does not depend on host threads or on their timing.
+// From the simulated time of waves to the time of the dispatch. Only sums and maxima of integers by compute
+// unit, so the result does not depend on host threads or on their timing.
 #pragma once
 
 #include <vector>

@@ -14,13 +14,15 @@ T load(const void* base, std::size_t offset) {
 
 constexpr std::uint32_t kMaxWorkgroup = 1024;
 constexpr std::uint32_t kMaxLds = 65536;
-constexpr std::uint32_t kMaxPrivate = 1u << 20;  // a work-item; the hardware's wave limit is 8 MiB a lane's share
+constexpr std::uint32_t kMaxPrivate =
+    1u << 20;  // a work-item; the hardware's wave limit is 8 MiB a lane's share
 
 std::string number(std::uint64_t value) { return std::to_string(value); }
 
 }  // namespace
 
-std::optional<std::string> parse_dispatch(const void* packet, const AddressSpace& memory, DispatchInfo* info) {
+std::optional<std::string> parse_dispatch(const void* packet, const AddressSpace& memory,
+                                          DispatchInfo* info) {
   const unsigned dimensions = load<std::uint16_t>(packet, 2) & 3u;
   if (dimensions == 0) return "the packet's setup field says 0 dimensions";
   for (unsigned n = 0; n < 3; ++n) {
@@ -34,14 +36,16 @@ std::optional<std::string> parse_dispatch(const void* packet, const AddressSpace
   const std::uint64_t size =
       static_cast<std::uint64_t>(info->workgroup_size[0]) * info->workgroup_size[1] * info->workgroup_size[2];
   if (size > kMaxWorkgroup)
-    return "a workgroup of " + number(size) + " work-items; the device takes at most " + number(kMaxWorkgroup);
+    return "a workgroup of " + number(size) + " work-items; the device takes at most " +
+           number(kMaxWorkgroup);
   info->private_bytes = (load<std::uint32_t>(packet, 24) + 15u) & ~15u;
   info->lds_bytes = load<std::uint32_t>(packet, 28);
   if (info->lds_bytes > kMaxLds)
-    return "a workgroup asks for " + number(info->lds_bytes) + " bytes of LDS; the device has " + number(kMaxLds);
+    return "a workgroup asks for " + number(info->lds_bytes) + " bytes of LDS; the device has " +
+           number(kMaxLds);
   if (info->private_bytes > kMaxPrivate)
-    return "a work-item asks for " + number(info->private_bytes) + " bytes of private memory; the simulator gives at most " +
-           number(kMaxPrivate);
+    return "a work-item asks for " + number(info->private_bytes) +
+           " bytes of private memory; the simulator gives at most " + number(kMaxPrivate);
   const auto object = load<std::uint64_t>(packet, 32);
   info->kernarg = load<std::uint64_t>(packet, 40);
   const auto holder = memory.find(object);
@@ -53,7 +57,8 @@ std::optional<std::string> parse_dispatch(const void* packet, const AddressSpace
   k.rsrc2 = load<std::uint32_t>(kd, 52);
   k.properties = load<std::uint16_t>(kd, 56);
   k.entry = object + static_cast<std::uint64_t>(load<std::int64_t>(kd, 16));
-  if ((k.properties & 1u << 10) != 0) return "the kernel is compiled for 32-lane waves, which this device does not have";
+  if ((k.properties & 1u << 10) != 0)
+    return "the kernel is compiled for 32-lane waves, which this device does not have";
   return std::nullopt;
 }
 

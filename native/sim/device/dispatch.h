@@ -12,7 +12,9 @@ struct KernelDescriptor {
   std::uint16_t properties = 0;
   std::uint64_t entry = 0;  // virtual address
 
-  [[nodiscard]] unsigned vgprs() const { return ((rsrc1 & 0x3Fu) + 1) * 8; }  // ArchVGPRs and AccVGPRs together
+  [[nodiscard]] unsigned vgprs() const {
+    return ((rsrc1 & 0x3Fu) + 1) * 8;
+  }  // ArchVGPRs and AccVGPRs together
   [[nodiscard]] unsigned accum_offset() const { return ((rsrc3 & 0x3Fu) + 1) * 4; }
   [[nodiscard]] unsigned user_sgprs() const { return rsrc2 >> 1 & 0x1Fu; }
   // The MODE register that waves start with.

@@ -10,7 +10,8 @@ namespace {
 
 // Wave-instructions a wave runs before the next one of its workgroup has its turn.
 constexpr std::int64_t kSlice = 16384;
-// Wave-instructions of a workgroup before another one is begun beside it: it may wait for one that has not started.
+// Wave-instructions of a workgroup before another one is begun beside it: it may wait for one that has not
+// started.
 constexpr std::uint64_t kPatience = 1u << 20;
 // Workgroups begun and not ended on one host thread.
 constexpr std::size_t kMaxResident = 4096;
@@ -29,7 +30,9 @@ std::string demangled(const std::string& symbol) {
 class Executor::Thread final : public isa::Surroundings {
  public:
   explicit Thread(Executor& owner)
-      : memory(owner.memory_), time(isa::cost_table(owner.config_.arch), owner.config_.compute_units), owner_(owner) {
+      : memory(owner.memory_),
+        time(isa::cost_table(owner.config_.arch), owner.config_.compute_units),
+        owner_(owner) {
     if (owner.log_writes_) memory.log = &writes;
   }
   const isa::Inst* code_at(std::uint64_t address) override {
@@ -40,7 +43,8 @@ class Executor::Thread final : public isa::Surroundings {
     if (place.inst == nullptr) {
       char text[64];
       std::snprintf(text, sizeof text, "a jump to 0x%llx", static_cast<unsigned long long>(address));
-      throw isa::Trouble{Fault::Kind::illegal_instruction, -1, 0, 0, std::string(text) + ", where no code is loaded"};
+      throw isa::Trouble{Fault::Kind::illegal_instruction, -1, 0, 0,
+                         std::string(text) + ", where no code is loaded"};
     }
     programs_.insert(programs_.begin(), place.program);
     return place.inst;
@@ -62,11 +66,18 @@ class Executor::Thread final : public isa::Surroundings {
   std::vector<std::shared_ptr<const isa::Program>> programs_;
 };
 
-Executor::Executor(const DispatchInfo& info, CodeMap& code, const AddressSpace& memory, const GpuConfig& config,
-                   Limits limits, std::uint64_t schedule, bool log_writes,
+Executor::Executor(const DispatchInfo& info, CodeMap& code, const AddressSpace& memory,
+                   const GpuConfig& config, Limits limits, std::uint64_t schedule, bool log_writes,
                    const std::function<std::string(std::uint64_t)>& resolver)
-    : info_(info), code_(code), memory_(memory), config_(config), limits_(limits), log_writes_(log_writes),
-      resolver_(resolver), start_(std::chrono::steady_clock::now()), total_(info.workgroups()),
+    : info_(info),
+      code_(code),
+      memory_(memory),
+      config_(config),
+      limits_(limits),
+      log_writes_(log_writes),
+      resolver_(resolver),
+      start_(std::chrono::steady_clock::now()),
+      total_(info.workgroups()),
       time_(isa::cost_table(config.arch), config.compute_units) {
   if (schedule == 0 || total_ < 2) return;
   first_ = schedule * 0x9E3779B97F4A7C15ull % total_;
@@ -95,15 +106,18 @@ void Executor::stop_with(Fault fault, std::uint64_t workgroup) {
 
 bool Executor::over_limit(Thread& thread, std::uint64_t executed) {
   thread.unreported += executed;
-  const std::uint64_t sum = executed_.fetch_add(thread.unreported, std::memory_order_relaxed) + thread.unreported;
+  const std::uint64_t sum =
+      executed_.fetch_add(thread.unreported, std::memory_order_relaxed) + thread.unreported;
   thread.unreported = 0;
   Fault fault;
   fault.kind = Fault::Kind::time_limit;
   if (limits_.cancel != nullptr && limits_.cancel->load(std::memory_order_relaxed)) {
     fault.detail = "The dispatch was cancelled";
   } else if (sum > limits_.wave_instructions) {
-    fault.detail = "The dispatch executed more than " + std::to_string(limits_.wave_instructions) + " wave-instructions";
-  } else if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() > limits_.seconds) {
+    fault.detail =
+        "The dispatch executed more than " + std::to_string(limits_.wave_instructions) + " wave-instructions";
+  } else if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() >
+             limits_.seconds) {
     fault.detail = "The dispatch ran for more than " + std::to_string(limits_.seconds) + " seconds";
   } else {
     return false;
@@ -138,7 +152,8 @@ void Executor::take_part() {
     if (f.pc != 0) {
       const CodeRange range = code_.range_of(f.pc);
       if (range.size != 0)
-        f.instruction = disassemble(config_.arch, reinterpret_cast<const void*>(f.pc), range.base + range.size - f.pc, &length);
+        f.instruction = disassemble(config_.arch, reinterpret_cast<const void*>(f.pc),
+                                    range.base + range.size - f.pc, &length);
       if (range.base != 0 && range.base != code_.range_of(info_.kernel.entry).base)
         f.detail = "In function " + demangled(range.symbol);
       if (resolver_) f.source = resolver_(f.pc);
@@ -201,8 +216,10 @@ void Executor::take_part() {
       }
       const std::uint64_t executed = group.executed() - before;
       since_last_start += executed;
-      if (executed > 4096) over_limit(thread, executed);
-      else if ((thread.unreported += executed) > (1u << 18) || progress == Workgroup::Progress::waiting) over_limit(thread, 0);
+      if (executed > 4096)
+        over_limit(thread, executed);
+      else if ((thread.unreported += executed) > (1u << 18) || progress == Workgroup::Progress::waiting)
+        over_limit(thread, 0);
       if (progress != Workgroup::Progress::waiting) all_wait = false;
       if (progress == Workgroup::Progress::finished) {
         thread.time.add(group);

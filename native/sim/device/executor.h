@@ -1,4 +1,5 @@
-// One dispatch in flight: hands its workgroups to the host threads that take part, and collects what happened.
+// One dispatch in flight: hands its workgroups to the host threads that take part, and collects what
+// happened.
 #pragma once
 
 #include <atomic>
@@ -21,8 +22,9 @@ class Executor {
     double seconds = 0;
     const std::atomic<bool>* cancel = nullptr;
   };
-  Executor(const DispatchInfo& info, CodeMap& code, const AddressSpace& memory, const GpuConfig& config, Limits limits,
-           std::uint64_t schedule, bool log_writes, const std::function<std::string(std::uint64_t)>& resolver);
+  Executor(const DispatchInfo& info, CodeMap& code, const AddressSpace& memory, const GpuConfig& config,
+           Limits limits, std::uint64_t schedule, bool log_writes,
+           const std::function<std::string(std::uint64_t)>& resolver);
 
   // Takes part until no workgroup is left. Called by the dispatching thread and by helpers.
   void take_part();

@@ -14,9 +14,12 @@ std::optional<Arch> parse_arch(const std::string& name) {
 
 const char* arch_name(Arch arch) {
   switch (arch) {
-    case Arch::gfx90a: return "gfx90a";
-    case Arch::gfx942: return "gfx942";
-    default: return "gfx1100";
+    case Arch::gfx90a:
+      return "gfx90a";
+    case Arch::gfx942:
+      return "gfx942";
+    default:
+      return "gfx1100";
   }
 }
 
@@ -30,15 +33,24 @@ std::string hex(std::uint64_t value) {
 
 const char* what(Fault::Kind kind) {
   switch (kind) {
-    case Fault::Kind::memory_read: return "read of memory that is not allocated";
-    case Fault::Kind::memory_write: return "write to memory that is not allocated";
-    case Fault::Kind::write_to_read_only: return "write to read-only memory";
-    case Fault::Kind::misaligned_atomic: return "misaligned atomic operation";
-    case Fault::Kind::lds_out_of_range: return "LDS access out of range";
-    case Fault::Kind::illegal_instruction: return "illegal instruction";
-    case Fault::Kind::trap: return "trap";
-    case Fault::Kind::time_limit: return "stopped";
-    default: return "dispatch refused";
+    case Fault::Kind::memory_read:
+      return "read of memory that is not allocated";
+    case Fault::Kind::memory_write:
+      return "write to memory that is not allocated";
+    case Fault::Kind::write_to_read_only:
+      return "write to read-only memory";
+    case Fault::Kind::misaligned_atomic:
+      return "misaligned atomic operation";
+    case Fault::Kind::lds_out_of_range:
+      return "LDS access out of range";
+    case Fault::Kind::illegal_instruction:
+      return "illegal instruction";
+    case Fault::Kind::trap:
+      return "trap";
+    case Fault::Kind::time_limit:
+      return "stopped";
+    default:
+      return "dispatch refused";
   }
 }
 
@@ -58,10 +70,12 @@ std::string Fault::to_string() const {
   }
   out += ".";
   if (nearest) {
-    out += std::string(" The nearest allocation is ") + nearest->kind + " memory at " + hex(nearest->base) + ", " +
-           std::to_string(nearest->size) + " bytes";
-    if (address < nearest->base) out += "; the access is " + std::to_string(nearest->base - address) + " bytes before it";
-    else if (address >= nearest->end()) out += "; the access is " + std::to_string(address - nearest->end()) + " bytes past its end";
+    out += std::string(" The nearest allocation is ") + nearest->kind + " memory at " + hex(nearest->base) +
+           ", " + std::to_string(nearest->size) + " bytes";
+    if (address < nearest->base)
+      out += "; the access is " + std::to_string(nearest->base - address) + " bytes before it";
+    else if (address >= nearest->end())
+      out += "; the access is " + std::to_string(address - nearest->end()) + " bytes past its end";
     out += ".";
   }
   if (!detail.empty()) out += " " + detail + ".";

@@ -35,7 +35,8 @@ Gpu::~Gpu() = default;
 
 std::optional<std::string> Gpu::check_code(const std::vector<CodeRange>& ranges) const {
   for (const CodeRange& range : ranges)
-    if (auto problem = isa::check_reachable(impl_->config.arch, range.base, range.size, range.symbol)) return problem;
+    if (auto problem = isa::check_reachable(impl_->config.arch, range.base, range.size, range.symbol))
+      return problem;
   return std::nullopt;
 }
 
@@ -67,8 +68,9 @@ DispatchOutcome Gpu::run(const void* packet, std::uint64_t packet_address, std::
       impl_->config.max_wave_instructions != 0 ? impl_->config.max_wave_instructions : kDefaultInstructions;
   limits.seconds = impl_->config.max_seconds > 0 ? impl_->config.max_seconds : kDefaultSeconds;
   limits.cancel = cancel;
-  const auto executor = std::make_shared<Executor>(info, impl_->code, impl_->memory, impl_->config, limits,
-                                                   impl_->schedule.load(), written != nullptr, impl_->resolver);
+  const auto executor =
+      std::make_shared<Executor>(info, impl_->code, impl_->memory, impl_->config, limits,
+                                 impl_->schedule.load(), written != nullptr, impl_->resolver);
   // Helpers hold the executor; finish() keeps `info` alive for those that started, and turns away the rest.
   const std::uint64_t helpers = std::min<std::uint64_t>(impl_->pool.size(), info.workgroups() - 1);
   for (std::uint64_t n = 0; n < helpers; ++n) impl_->pool.submit([executor] { executor->take_part(); });

@@ -23,9 +23,9 @@ const char* arch_name(Arch arch);
 
 struct GpuConfig {
   Arch arch = Arch::gfx942;
-  unsigned compute_units = 304;  // of the device that is simulated; used by the cycle model
-  unsigned threads = 0;          // host threads over workgroups; 0: as many as there are cores
-  bool deterministic = false;    // one thread, workgroups and waves in a fixed order
+  unsigned compute_units = 304;             // of the device that is simulated; used by the cycle model
+  unsigned threads = 0;                     // host threads over workgroups; 0: as many as there are cores
+  bool deterministic = false;               // one thread, workgroups and waves in a fixed order
   std::uint64_t max_wave_instructions = 0;  // a dispatch that executes more is stopped; 0: the default
   double max_seconds = 0;                   // wall-clock limit of one dispatch; 0: the default
   double clock_hz = 100e6;                  // timestamp clock (HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY)
@@ -33,7 +33,7 @@ struct GpuConfig {
 
 struct Fault {
   enum class Kind {
-    memory_read,          // no allocation there
+    memory_read,  // no allocation there
     memory_write,
     write_to_read_only,
     misaligned_atomic,
@@ -41,7 +41,7 @@ struct Fault {
     illegal_instruction,  // jumped into bytes that do not decode
     trap,                 // s_trap 2: __builtin_trap, abort, assert
     time_limit,
-    bad_dispatch,         // packet asks for more LDS, work-items, scratch ... than the device has
+    bad_dispatch,  // packet asks for more LDS, work-items, scratch ... than the device has
   };
   Kind kind = Kind::memory_read;
   std::string kernel;        // symbol, demangled where possible
@@ -50,12 +50,12 @@ struct Fault {
   std::string instruction;   // disassembled
   std::string source;        // "file:line" where the code object has line tables, else empty
   std::array<std::uint32_t, 3> workgroup{};
-  unsigned wave = 0;         // in its workgroup
-  int lane = -1;             // -1: scalar access or not known
+  unsigned wave = 0;  // in its workgroup
+  int lane = -1;      // -1: scalar access or not known
   std::uint64_t address = 0;
   unsigned bytes = 0;
   std::optional<Allocation> nearest;
-  std::string detail;        // a sentence for kinds that need one
+  std::string detail;  // a sentence for kinds that need one
 
   [[nodiscard]] std::string to_string() const;  // one paragraph for a person
 };
@@ -104,10 +104,11 @@ class Gpu {
                       std::uint64_t dispatch_id, std::vector<WrittenRange>* written = nullptr,
                       const std::atomic<bool>* cancel = nullptr);
 
-  // Names a PC as "file:line" for faults ("" where it cannot); called on the thread that found the fault. Set it
-  // before the first run.
+  // Names a PC as "file:line" for faults ("" where it cannot); called on the thread that found the fault. Set
+  // it before the first run.
   void set_source_resolver(std::function<std::string(std::uint64_t pc)> resolver);
-  // The order in which later dispatches start their workgroups: 0 ascending, anything else a permutation of it.
+  // The order in which later dispatches start their workgroups: 0 ascending, anything else a permutation of
+  // it.
   void set_schedule(std::uint64_t seed);
 
   [[nodiscard]] const GpuConfig& config() const;

@@ -34,11 +34,15 @@ void MemoryPort::refuse(std::uint64_t address, unsigned bytes, bool write, int l
   const auto found = space_->find(address);
   const bool read_only = write && found && address + bytes <= found->end();
   throw isa::Trouble{read_only ? Fault::Kind::write_to_read_only
-                               : write ? Fault::Kind::memory_write : Fault::Kind::memory_read,
-                     lane, address, bytes, {}};
+                     : write   ? Fault::Kind::memory_write
+                               : Fault::Kind::memory_read,
+                     lane,
+                     address,
+                     bytes,
+                     {}};
 }
 
-// ---- WriteLog ------------------------------------------------------------------------------------------------
+// ---- WriteLog
 
 struct WriteLog::Page {
   std::array<std::uint64_t, (1u << kPageBits) / 64> bits{};
@@ -91,8 +95,10 @@ std::vector<WrittenRange> WriteLog::ranges() const {
   std::sort(numbers.begin(), numbers.end());
   std::vector<WrittenRange> out;
   const auto add = [&out](std::uint64_t base, std::uint64_t size) {
-    if (!out.empty() && out.back().base + out.back().size == base) out.back().size += size;
-    else out.push_back({base, size});
+    if (!out.empty() && out.back().base + out.back().size == base)
+      out.back().size += size;
+    else
+      out.push_back({base, size});
   };
   for (const std::uint64_t number : numbers) {
     const Page& page = *pages_->by_number.at(number);

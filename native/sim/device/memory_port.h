@@ -44,7 +44,8 @@ class MemoryPort {
     }
     return covers_slow(lo, hi, write);
   }
-  // Throws isa::Trouble (memory_read, memory_write, write_to_read_only) unless [address, address+bytes) is covered.
+  // Throws isa::Trouble (memory_read, memory_write, write_to_read_only) unless [address, address+bytes) is
+  // covered.
   void require(std::uint64_t address, unsigned bytes, bool write, int lane) {
     if (!covers(address, address + bytes, write)) [[unlikely]]
       refuse(address, bytes, write, lane);

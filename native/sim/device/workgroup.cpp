@@ -25,8 +25,8 @@ LazyMemory& LazyMemory::operator=(LazyMemory&& other) noexcept {
   return *this;
 }
 
-void Workgroup::start(const DispatchInfo& dispatch, std::uint64_t index, const isa::Inst* entry, MemoryPort* memory,
-                      isa::Surroundings* around, const isa::CostTable* costs) {
+void Workgroup::start(const DispatchInfo& dispatch, std::uint64_t index, const isa::Inst* entry,
+                      MemoryPort* memory, isa::Surroundings* around, const isa::CostTable* costs) {
   index_ = index;
   executed_ = 0;
   current_ = 0;
@@ -41,13 +41,18 @@ void Workgroup::start(const DispatchInfo& dispatch, std::uint64_t index, const i
     registers_.emplace_back(isa::kVgprFile * sizeof(isa::Reg));
     waves_.push_back(std::make_unique<isa::Wave>());
   }
-  // LDS, private memory and registers start as zeros: undefined on the device, but the same on every run here.
+  // LDS, private memory and registers start as zeros: undefined on the device, but the same on every run
+  // here.
   const std::size_t lds = dispatch.lds_bytes;
-  if (lds_.size() < lds) lds_ = LazyMemory(lds);
-  else if (lds != 0) std::memset(lds_.data(), 0, lds);
+  if (lds_.size() < lds)
+    lds_ = LazyMemory(lds);
+  else if (lds != 0)
+    std::memset(lds_.data(), 0, lds);
   const std::size_t scratch_wave = static_cast<std::size_t>(dispatch.private_bytes) * isa::kLanes;
-  if (scratch_.size() < scratch_wave * count_) scratch_ = LazyMemory(scratch_wave * count_);
-  else if (scratch_wave != 0) std::memset(scratch_.data(), 0, scratch_wave * count_);
+  if (scratch_.size() < scratch_wave * count_)
+    scratch_ = LazyMemory(scratch_wave * count_);
+  else if (scratch_wave != 0)
+    std::memset(scratch_.data(), 0, scratch_wave * count_);
 
   for (unsigned n = 0; n < count_; ++n) {
     isa::Wave& w = *waves_[n];
@@ -109,7 +114,8 @@ void Workgroup::start_wave(const DispatchInfo& dispatch, unsigned n, const isa::
 
   w.mode = kernel.mode();
   w.update_special_mode();
-  w.hw_id = (n & 3u) << 4 | (n >> 2 & 15u) | (index_ % 40) << 8 | static_cast<std::uint64_t>(index_ % 8) << 32;
+  w.hw_id =
+      (n & 3u) << 4 | (n >> 2 & 15u) | (index_ % 40) << 8 | static_cast<std::uint64_t>(index_ % 8) << 32;
   w.pc = entry;
 }
 

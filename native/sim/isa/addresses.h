@@ -1,4 +1,5 @@
-// Vector memory addressing: where each lane's access goes, checked against the allocations before anything moves.
+// Vector memory addressing: where each lane's access goes, checked against the allocations before anything
+// moves.
 #pragma once
 
 #include "sim/device/cost.h"
@@ -9,8 +10,8 @@ namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL {
 
 // Where the 64 lanes of one memory instruction point. Lanes outside EXEC are not looked at.
 struct Addresses {
-  bool contiguous = false;  // all 64 lanes active, lane l at first + l * size
-  u64 first = 0;            // host address of lane 0, if contiguous
+  bool contiguous = false;       // all 64 lanes active, lane l at first + l * size
+  u64 first = 0;                 // host address of lane 0, if contiguous
   alignas(64) u64 lane[kLanes];  // host addresses, if not contiguous
   u64 exec = 0;
 };
@@ -40,7 +41,8 @@ static inline void charge_vmem(Wave& w, const Addresses& a, unsigned size, unsig
   w.time.vm_access(lines * t.cycles_per_line, latency);
 }
 
-// Checks all active lanes: one test where they lie in one allocation, else lane by lane (which names the lane).
+// Checks all active lanes: one test where they lie in one allocation, else lane by lane (which names the
+// lane).
 static inline void require_lanes(Wave& w, const Addresses& a, unsigned size, bool write) {
   u64 low = ~0ull, high = 0;
   if (a.exec == ~0ull) {
@@ -112,7 +114,8 @@ static inline void global_addresses(Wave& w, const Inst& i, unsigned size, bool 
 
 // FLAT: global memory, or the apertures of LDS and of private memory, lane by lane.
 // Returns true where any lane went to an aperture (its bytes are then not global memory).
-static inline bool flat_addresses(Wave& w, const Inst& i, unsigned size, bool write, Addresses* a, u64* global_lanes) {
+static inline bool flat_addresses(Wave& w, const Inst& i, unsigned size, bool write, Addresses* a,
+                                  u64* global_lanes) {
   const u32* hi = w.v[i.addr + 1].lane;
   u32 aperture = 0;
   const u32* m = w.mask();
@@ -154,7 +157,7 @@ static inline void log_store(Wave& w, const Addresses& a, unsigned size, u64 glo
   for (u64 e = a.exec & global_lanes; e != 0; e &= e - 1) w.memory->wrote(a.lane[std::countr_zero(e)], size);
 }
 
-// ---- Moving data, once the addresses are known -------------------------------------------------------------
+// ---- Moving data, once the addresses are known
 
 template <unsigned N>
 static void load_dwords(Wave& w, const Addresses& a, unsigned dst) {
@@ -210,7 +213,8 @@ static void load_small(Wave& w, const Addresses& a, unsigned dst) {
   if (a.contiguous) {
     for (unsigned l = 0; l < kLanes; ++l) one(l, a.first + l * sizeof(T));
   } else {
-    for (u64 e = a.exec; e != 0; e &= e - 1) one(static_cast<unsigned>(std::countr_zero(e)), a.lane[std::countr_zero(e)]);
+    for (u64 e = a.exec; e != 0; e &= e - 1)
+      one(static_cast<unsigned>(std::countr_zero(e)), a.lane[std::countr_zero(e)]);
   }
 }
 template <class T, bool High>
@@ -222,7 +226,8 @@ static void store_small(Wave& w, const Addresses& a, unsigned data) {
   if (a.contiguous) {
     for (unsigned l = 0; l < kLanes; ++l) one(l, a.first + l * sizeof(T));
   } else {
-    for (u64 e = a.exec; e != 0; e &= e - 1) one(static_cast<unsigned>(std::countr_zero(e)), a.lane[std::countr_zero(e)]);
+    for (u64 e = a.exec; e != 0; e &= e - 1)
+      one(static_cast<unsigned>(std::countr_zero(e)), a.lane[std::countr_zero(e)]);
   }
 }
 

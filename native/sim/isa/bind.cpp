@@ -30,7 +30,9 @@ const HandlerSet& handlers() {
 
 bool bind(Inst* inst, std::string* why) {
   const auto& by_name = handlers().by_name;
-  const auto choose = [&](const Entry& entry) { return entry.binder != nullptr ? entry.binder(*inst) : entry.handler; };
+  const auto choose = [&](const Entry& entry) {
+    return entry.binder != nullptr ? entry.binder(*inst) : entry.handler;
+  };
   const auto found = by_name.find(inst->opcode->mnemonic);
   set_cost(cost_table(Arch::gfx942), inst);
   if (found != by_name.end()) inst->fn = choose(found->second);
@@ -44,7 +46,8 @@ bool bind(Inst* inst, std::string* why) {
   inst->inner = inst->fn;
   inst->fn = wrapper != by_name.end() ? choose(wrapper->second) : nullptr;
   if (inst->fn == nullptr) {
-    *why = dpp ? "the simulator does not execute this DPP form" : "the simulator does not execute this SDWA form";
+    *why = dpp ? "the simulator does not execute this DPP form"
+               : "the simulator does not execute this SDWA form";
     return false;
   }
   return true;

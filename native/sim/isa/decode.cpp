@@ -32,17 +32,23 @@ bool classify(std::uint32_t w, Encoding* encoding, unsigned* number) {
     return set(Encoding::SOP2, 23, 7);
   }
   switch (w >> 26) {
-    case 0x30: return set(Encoding::SMEM, 18, 8);
+    case 0x30:
+      return set(Encoding::SMEM, 18, 8);
     case 0x34:
       return w >> 23 == 0x1A7 ? set(Encoding::VOP3P, 16, 7) : set(Encoding::VOP3, 16, 10);
-    case 0x36: return set(Encoding::DS, 17, 8);
+    case 0x36:
+      return set(Encoding::DS, 17, 8);
     case 0x37: {
-      constexpr Encoding kSegments[] = {Encoding::FLAT, Encoding::SCRATCH, Encoding::GLOBAL, Encoding::GLOBAL};
+      constexpr Encoding kSegments[] = {Encoding::FLAT, Encoding::SCRATCH, Encoding::GLOBAL,
+                                        Encoding::GLOBAL};
       return field(w, 14, 2) != 3 && set(kSegments[field(w, 14, 2)], 18, 7);
     }
-    case 0x38: return set(Encoding::MUBUF, 18, 7);
-    case 0x3A: return set(Encoding::MTBUF, 15, 4);
-    default: return false;
+    case 0x38:
+      return set(Encoding::MUBUF, 18, 7);
+    case 0x3A:
+      return set(Encoding::MTBUF, 15, 4);
+    default:
+      return false;
   }
 }
 
@@ -67,7 +73,9 @@ void decode_scalar(Decoded& d, std::uint32_t w) {
       d.simm16 = sign_extend(w & 0xFFFF, 16);
       d.vdst = static_cast<std::uint16_t>(field(w, 16, 7));
       break;
-    default: d.simm16 = sign_extend(w & 0xFFFF, 16); break;
+    default:
+      d.simm16 = sign_extend(w & 0xFFFF, 16);
+      break;
   }
 }
 
@@ -85,10 +93,10 @@ void decode_smem(Decoded& d, std::uint32_t w, std::uint32_t hi) {
 
 void decode_modifier(Decoded& d, std::uint32_t word) {
   d.modifier_word = word;
-  d.neg = static_cast<std::uint8_t>(field(word, 20, 1) |
-                                    (d.modifier == Modifier::dpp ? field(word, 22, 1) : field(word, 28, 1)) << 1);
-  d.abs = static_cast<std::uint8_t>(field(word, 21, 1) |
-                                    (d.modifier == Modifier::dpp ? field(word, 23, 1) : field(word, 29, 1)) << 1);
+  d.neg = static_cast<std::uint8_t>(
+      field(word, 20, 1) | (d.modifier == Modifier::dpp ? field(word, 22, 1) : field(word, 28, 1)) << 1);
+  d.abs = static_cast<std::uint8_t>(
+      field(word, 21, 1) | (d.modifier == Modifier::dpp ? field(word, 23, 1) : field(word, 29, 1)) << 1);
   if (d.modifier == Modifier::dpp) {
     d.src[0] = static_cast<std::uint16_t>(kSrcVgpr0 + field(word, 0, 8));
     return;
@@ -238,9 +246,9 @@ Decoded decode(const OpcodeTable& table, const void* code, std::size_t bytes) {
     return d;
   }
 
-  const bool source_literal = encoding != Encoding::SMEM && encoding != Encoding::SOPP && encoding != Encoding::SOPK &&
-                              ((d.opcode->slot('0') && d.src[0] == kSrcLiteral) ||
-                               (d.opcode->slot('1') && d.src[1] == kSrcLiteral));
+  const bool source_literal =
+      encoding != Encoding::SMEM && encoding != Encoding::SOPP && encoding != Encoding::SOPK &&
+      ((d.opcode->slot('0') && d.src[0] == kSrcLiteral) || (d.opcode->slot('1') && d.src[1] == kSrcLiteral));
   if (source_literal || d.opcode->slot('K')) {
     if (bytes < d.length + 4u) return fail("the code ends inside an instruction");
     d.has_literal = true;

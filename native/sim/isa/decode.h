@@ -32,7 +32,7 @@ struct Decoded {
   bool src_acc[3] = {};       // the VGPR is an accumulation VGPR
   std::uint16_t vdst = 0;     // also sdst of SALU, SMEM and of VOP3 compares
   bool dst_acc = false;
-  std::uint16_t sdst = 0;     // VOP3B, and SDWA compares
+  std::uint16_t sdst = 0;  // VOP3B, and SDWA compares
   std::int32_t simm16 = 0;
 
   Modifier modifier = Modifier::none;

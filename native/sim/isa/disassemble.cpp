@@ -16,25 +16,40 @@ class Printer {
 
   std::string text() {
     out_ = op_.mnemonic;
-    if (d_.modifier == Modifier::dpp) out_ += "_dpp";
-    else if (d_.modifier == Modifier::sdwa) out_ += "_sdwa";
-    else if (op_.encoding == Encoding::VOP1 || op_.encoding == Encoding::VOP2 || op_.encoding == Encoding::VOPC) out_ += "_e32";
-    else if (op_.encoding == Encoding::VOP3 && op_.number < 448) out_ += "_e64";
-    if (op_.mnemonic[0] == 'v' && (has(op_.mnemonic, "fmamk") || has(op_.mnemonic, "fmaak") || has(op_.mnemonic, "accvgpr_mov")))
+    if (d_.modifier == Modifier::dpp)
+      out_ += "_dpp";
+    else if (d_.modifier == Modifier::sdwa)
+      out_ += "_sdwa";
+    else if (op_.encoding == Encoding::VOP1 || op_.encoding == Encoding::VOP2 ||
+             op_.encoding == Encoding::VOPC)
+      out_ += "_e32";
+    else if (op_.encoding == Encoding::VOP3 && op_.number < 448)
+      out_ += "_e64";
+    if (op_.mnemonic[0] == 'v' &&
+        (has(op_.mnemonic, "fmamk") || has(op_.mnemonic, "fmaak") || has(op_.mnemonic, "accvgpr_mov")))
       out_ = op_.mnemonic;
     switch (op_.encoding) {
-      case Encoding::SMEM: smem(); break;
-      case Encoding::DS: ds(); break;
+      case Encoding::SMEM:
+        smem();
+        break;
+      case Encoding::DS:
+        ds();
+        break;
       case Encoding::FLAT:
       case Encoding::GLOBAL:
-      case Encoding::SCRATCH: flat(); break;
+      case Encoding::SCRATCH:
+        flat();
+        break;
       case Encoding::MUBUF:
-      case Encoding::MTBUF: buffer(); break;
+      case Encoding::MTBUF:
+        buffer();
+        break;
       default:
         for (unsigned n = 0; n < op_.slot_count; ++n) operand(alu(op_.slots[n], n));
         modifiers();
     }
-    if (std::strcmp(op_.mnemonic, "s_endpgm") == 0 && d_.simm16 != 0) operand(std::to_string(d_.simm16 & 0xFFFF));
+    if (std::strcmp(op_.mnemonic, "s_endpgm") == 0 && d_.simm16 != 0)
+      operand(std::to_string(d_.simm16 & 0xFFFF));
     return out_;
   }
 
@@ -46,23 +61,34 @@ class Printer {
   }
   void suffix(const std::string& text) { out_ += " " + text; }
 
-  // ---- Scalar and vector ALU -----------------------------------------------------------------------------------
+  // ---- Scalar and vector ALU
   std::string alu(const Slot& slot, unsigned position) {
     switch (slot.field) {
       case 'D':
-      case 'G': return vgpr_name(d_.vdst, slot.width, d_.dst_acc);
-      case 'd': return sgpr_name(d_.vdst, slot.width);
-      case 'b': return sgpr_name(d_.sdst, slot.width);
+      case 'G':
+        return vgpr_name(d_.vdst, slot.width, d_.dst_acc);
+      case 'd':
+        return sgpr_name(d_.vdst, slot.width);
+      case 'b':
+        return sgpr_name(d_.sdst, slot.width);
       case 'c':
-        return op_.encoding == Encoding::VOPC && d_.modifier == Modifier::sdwa ? sgpr_name(d_.sdst, 2) : "vcc";
+        return op_.encoding == Encoding::VOPC && d_.modifier == Modifier::sdwa ? sgpr_name(d_.sdst, 2)
+                                                                               : "vcc";
       case '0':
-      case 'g': return source(0, slot.width);
-      case '1': return source(1, slot.width);
-      case '2': return source(2, slot.width);
-      case 'K': return hex(d_.literal);
-      case 'h': return hardware_register();
-      case 'l': return std::to_string(d_.simm16 & 0xFFFF);
-      default: return immediate(position);
+      case 'g':
+        return source(0, slot.width);
+      case '1':
+        return source(1, slot.width);
+      case '2':
+        return source(2, slot.width);
+      case 'K':
+        return hex(d_.literal);
+      case 'h':
+        return hardware_register();
+      case 'l':
+        return std::to_string(d_.simm16 & 0xFFFF);
+      default:
+        return immediate(position);
     }
   }
 
@@ -74,7 +100,8 @@ class Printer {
     if (vop3p && !mix) return text;
     const bool negate = (d_.neg >> n & 1u) != 0;
     const bool absolute = ((mix ? d_.neg_hi : d_.abs) >> n & 1u) != 0;
-    if (d_.modifier == Modifier::sdwa && (d_.modifier_word >> (n == 0 ? 19 : 27) & 1u) != 0) text = "sext(" + text + ")";
+    if (d_.modifier == Modifier::sdwa && (d_.modifier_word >> (n == 0 ? 19 : 27) & 1u) != 0)
+      text = "sext(" + text + ")";
     if (absolute) text = "|" + text + "|";
     if (negate) {
       const bool number = code >= 128 && code < kSrcVgpr0 && !absolute;
@@ -84,8 +111,9 @@ class Printer {
   }
 
   std::string hardware_register() {
-    static constexpr const char* kNames[] = {nullptr, "HW_REG_MODE", "HW_REG_STATUS", "HW_REG_TRAPSTS", "HW_REG_HW_ID",
-                                             "HW_REG_GPR_ALLOC", "HW_REG_LDS_ALLOC", "HW_REG_IB_STS"};
+    static constexpr const char* kNames[] = {
+        nullptr,        "HW_REG_MODE",      "HW_REG_STATUS",    "HW_REG_TRAPSTS",
+        "HW_REG_HW_ID", "HW_REG_GPR_ALLOC", "HW_REG_LDS_ALLOC", "HW_REG_IB_STS"};
     const unsigned bits = static_cast<unsigned>(d_.simm16) & 0xFFFFu;
     const unsigned id = bits & 63u, offset = bits >> 6 & 31u, size = (bits >> 11) + 1;
     std::string text = "hwreg(";
@@ -113,7 +141,8 @@ class Printer {
     if ((bits & 0x3080u) != 0) return hex(bits);
     std::string text;
     const auto add = [&text](const char* name, unsigned value, unsigned most) {
-      if (value != most) text += (text.empty() ? "" : " ") + std::string(name) + "(" + std::to_string(value) + ")";
+      if (value != most)
+        text += (text.empty() ? "" : " ") + std::string(name) + "(" + std::to_string(value) + ")";
     };
     add("vmcnt", vm, 63);
     add("expcnt", exp, 7);
@@ -160,8 +189,10 @@ class Printer {
       if (cbsz != 0) suffix("cbsz:" + std::to_string(cbsz));
       if (abid != 0) suffix("abid:" + std::to_string(abid));
       if (blgp == 0) return;
-      if (begins(op_.mnemonic, "v_mfma_f64")) bits_suffix("neg", blgp, 3);
-      else suffix("blgp:" + std::to_string(blgp));
+      if (begins(op_.mnemonic, "v_mfma_f64"))
+        bits_suffix("neg", blgp, 3);
+      else
+        suffix("blgp:" + std::to_string(blgp));
       return;
     }
     const unsigned n = source_count();
@@ -174,7 +205,8 @@ class Printer {
     if (d_.clamp) suffix("clamp");
   }
   void sdwa() {
-    static constexpr const char* kSelect[] = {"BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD", "7"};
+    static constexpr const char* kSelect[] = {"BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3",
+                                              "WORD_0", "WORD_1", "DWORD",  "7"};
     static constexpr const char* kUnused[] = {"UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "3"};
     const std::uint32_t word = d_.modifier_word;
     // The assembler has no destination selection for v_cvt_*_fp8 and _bf8: they write whole registers.
@@ -196,12 +228,29 @@ class Printer {
       suffix(text + "]");
     } else {
       switch (control >> 4) {
-        case 0x10: number("row_shl"); break;
-        case 0x11: number("row_shr"); break;
-        case 0x12: number("row_ror"); break;
-        case 0x15: number("row_newbcast"); break;
-        case 0x13: suffix(amount == 0 ? "wave_shl:1" : amount == 4 ? "wave_rol:1" : amount == 8 ? "wave_shr:1" : "wave_ror:1"); break;
-        default: suffix(amount == 0 ? "row_mirror" : amount == 1 ? "row_half_mirror" : amount == 2 ? "row_bcast:15" : "row_bcast:31");
+        case 0x10:
+          number("row_shl");
+          break;
+        case 0x11:
+          number("row_shr");
+          break;
+        case 0x12:
+          number("row_ror");
+          break;
+        case 0x15:
+          number("row_newbcast");
+          break;
+        case 0x13:
+          suffix(amount == 0   ? "wave_shl:1"
+                 : amount == 4 ? "wave_rol:1"
+                 : amount == 8 ? "wave_shr:1"
+                               : "wave_ror:1");
+          break;
+        default:
+          suffix(amount == 0   ? "row_mirror"
+                 : amount == 1 ? "row_half_mirror"
+                 : amount == 2 ? "row_bcast:15"
+                               : "row_bcast:31");
       }
     }
     suffix("row_mask:" + hex(word >> 28));
@@ -209,7 +258,7 @@ class Printer {
     if ((word >> 19 & 1u) != 0) suffix("bound_ctrl:1");
   }
 
-  // ---- Memory ------------------------------------------------------------------------------------------------
+  // ---- Memory
   static std::string signed_hex(std::int32_t value) {
     return value < 0 ? "-" + hex(static_cast<std::uint32_t>(-value)) : hex(static_cast<std::uint32_t>(value));
   }
@@ -220,8 +269,10 @@ class Printer {
       if (slot.field == 'd') operand(sgpr_name(d_.vdst, slot.width));
       if (slot.field == 'B') operand(sgpr_name(d_.srsrc, slot.width));
       if (slot.field != 'o') continue;
-      if (!d_.smem_imm || d_.smem_soffset_en) operand(sgpr_name(d_.soffset, 1));
-      else operand(signed_hex(d_.offset));
+      if (!d_.smem_imm || d_.smem_soffset_en)
+        operand(sgpr_name(d_.soffset, 1));
+      else
+        operand(signed_hex(d_.offset));
       if (d_.smem_imm && d_.smem_soffset_en) suffix("offset:" + signed_hex(d_.offset));
     }
     if (d_.sc0) suffix("glc");
@@ -229,7 +280,10 @@ class Printer {
   void ds() {
     for (unsigned n = 0; n < op_.slot_count; ++n) {
       const Slot& slot = op_.slots[n];
-      const unsigned reg = slot.field == 'D' ? d_.vdst : slot.field == 'A' ? d_.vaddr : slot.field == 'V' ? d_.data0 : d_.data1;
+      const unsigned reg = slot.field == 'D'   ? d_.vdst
+                           : slot.field == 'A' ? d_.vaddr
+                           : slot.field == 'V' ? d_.data0
+                                               : d_.data1;
       operand(vgpr_name(reg, slot.width, slot.field != 'A' && d_.data_acc));
     }
     const bool two = has(op_.mnemonic, "read2") || has(op_.mnemonic, "write2") || has(op_.mnemonic, "xchg2");
@@ -255,16 +309,23 @@ class Printer {
     for (unsigned n = 0; n < op_.slot_count; ++n) {
       const Slot& slot = op_.slots[n];
       switch (slot.field) {
-        case 'D': operand(vgpr_name(d_.vdst, slot.width, d_.data_acc)); break;
-        case 'V': operand(vgpr_name(d_.data0, slot.width, d_.data_acc)); break;
+        case 'D':
+          operand(vgpr_name(d_.vdst, slot.width, d_.data_acc));
+          break;
+        case 'V':
+          operand(vgpr_name(d_.data0, slot.width, d_.data_acc));
+          break;
         case 'A':
-          if (op_.encoding == Encoding::SCRATCH) operand(d_.lds ? vgpr_name(d_.vaddr, 1, false) : "off");
-          else operand(vgpr_name(d_.vaddr, op_.encoding == Encoding::GLOBAL && d_.saddr != 127 ? 1 : 2, false));
+          if (op_.encoding == Encoding::SCRATCH)
+            operand(d_.lds ? vgpr_name(d_.vaddr, 1, false) : "off");
+          else
+            operand(vgpr_name(d_.vaddr, op_.encoding == Encoding::GLOBAL && d_.saddr != 127 ? 1 : 2, false));
           break;
         case 's':
           operand(d_.saddr == 127 ? "off" : sgpr_name(d_.saddr, op_.encoding == Encoding::SCRATCH ? 1 : 2));
           break;
-        default: break;
+        default:
+          break;
       }
     }
     if (d_.offset != 0) suffix("offset:" + std::to_string(d_.offset));
@@ -280,9 +341,14 @@ class Printer {
         case 'A':
           operand(d_.offen || d_.idxen ? vgpr_name(d_.vaddr, d_.offen && d_.idxen ? 2 : 1, false) : "off");
           break;
-        case 'R': operand(sgpr_name(d_.srsrc, 4)); break;
-        case 'O': operand(source_name(d_.soffset, 1, false, 0)); break;
-        default: break;
+        case 'R':
+          operand(sgpr_name(d_.srsrc, 4));
+          break;
+        case 'O':
+          operand(source_name(d_.soffset, 1, false, 0));
+          break;
+        default:
+          break;
       }
     }
     if (op_.encoding == Encoding::MTBUF && d_.format != 1) suffix("format:" + std::to_string(d_.format));

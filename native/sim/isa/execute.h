@@ -16,14 +16,15 @@
 //
 // A mnemonic is named once, without _e32/_e64/_dpp/_sdwa; the handler sees VOP2 and VOP3 in the same shape
 // (inst.h says how). A binder is called once per instruction at load: it picks the handler by the
-// instruction's modifiers, may set inst.count, inst.cost and so on, and returns nullptr for a form that is not
-// implemented (which check_code then reports at load, by name). Two names have a meaning of their own: "(dpp)" and "(sdwa)" are
-// the wrappers that become `fn` of an instruction with that modifier, after its ordinary handler became `inner`.
+// instruction's modifiers, may set inst.count, inst.cost and so on, and returns nullptr for a form that is
+// not implemented (which check_code then reports at load, by name). Two names have a meaning of their own:
+// "(dpp)" and "(sdwa)" are the wrappers that become `fn` of an instruction with that modifier, after its
+// ordinary handler became `inner`.
 //
-// Handlers are compiled twice, for baseline x86-64 and for x86-64-v3; the level is chosen at run time. So they
-// keep to the namespace KERNCAP_SIM_LEVEL and use no inline functions outside of it that the linker could share, except
-// trivial ones. They report trouble with `throw Trouble{...}`. Issue cost and unit are set before the
-// binder runs (cost.h); memory handlers add their own time through Wave::time.
+// Handlers are compiled twice, for baseline x86-64 and for x86-64-v3; the level is chosen at run time. So
+// they keep to the namespace KERNCAP_SIM_LEVEL and use no inline functions outside of it that the linker
+// could share, except trivial ones. They report trouble with `throw Trouble{...}`. Issue cost and unit are
+// set before the binder runs (cost.h); memory handlers add their own time through Wave::time.
 #pragma once
 
 #include <iterator>
@@ -55,7 +56,8 @@ struct HandlerSet {
   void (*run)(Wave& wave);
 };
 
-// The best level this machine's processor has ("x86-64-v3" or "x86-64"); KERNCAP_SIM_LEVEL=x86-64 forces the lower.
+// The best level this machine's processor has ("x86-64-v3" or "x86-64"); KERNCAP_SIM_LEVEL=x86-64 forces the
+// lower.
 const HandlerSet& handlers();
 
 // Sets fn, inner, unit and cost. False, and `*why`, when nothing executes this instruction.
@@ -68,9 +70,9 @@ bool bind(Inst* inst, std::string* why);
 #endif
 
 // The family's table, in a file under execute/.
-#define KERNCAP_SIM_FAMILY(name, ...)                           \
-  namespace {                                                   \
-  const Entry entries_##name[] = {__VA_ARGS__};                 \
-  }                                                             \
-  extern const Family family_##name;                            \
+#define KERNCAP_SIM_FAMILY(name, ...)           \
+  namespace {                                   \
+  const Entry entries_##name[] = {__VA_ARGS__}; \
+  }                                             \
+  extern const Family family_##name;            \
   const Family family_##name{entries_##name, std::size(entries_##name)};

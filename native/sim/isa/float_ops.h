@@ -52,7 +52,8 @@ static inline float med32(float a, float b, float c) {
 }
 
 static inline bool is_signalling(double x) {
-  return (as_u64(x) & 0x7FFFFFFFFFFFFFFFull) > 0x7FF0000000000000ull && (as_u64(x) & 0x0008000000000000ull) == 0;
+  return (as_u64(x) & 0x7FFFFFFFFFFFFFFFull) > 0x7FF0000000000000ull &&
+         (as_u64(x) & 0x0008000000000000ull) == 0;
 }
 static inline double quiet(double x) { return as_f64(as_u64(x) | 0x0008000000000000ull); }
 static inline double min64(double a, double b) {
@@ -78,7 +79,8 @@ static inline u32 to_u32(double x) {
   return x >= 4294967295.0 ? 0xFFFFFFFFu : static_cast<u32>(static_cast<i64>(x));
 }
 
-// The classes of v_cmp_class: signalling NaN, quiet NaN, -inf, -normal, -denormal, -0, +0, +denormal, +normal, +inf.
+// The classes of v_cmp_class: signalling NaN, quiet NaN, -inf, -normal, -denormal, -0, +0, +denormal,
+// +normal, +inf.
 static inline u32 class_of(bool negative, u64 exponent, u64 max_exponent, u64 mantissa, u64 quiet_bit) {
   if (exponent == max_exponent && mantissa != 0) return (mantissa & quiet_bit) != 0 ? 1u << 1 : 1u << 0;
   if (exponent == max_exponent) return negative ? 1u << 2 : 1u << 9;

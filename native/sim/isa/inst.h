@@ -65,7 +65,16 @@ struct Inst {
   bool scalar_dst = false;
   bool far = false;  // a branch out of its Program: imm is then the raw distance in dwords
 
-  enum Flag : std::uint8_t { clamp = 1, sc0 = 2, sc1 = 4, nt = 8, lds = 16, offen = 32, idxen = 64, uses_vaddr = 128 };
+  enum Flag : std::uint8_t {
+    clamp = 1,
+    sc0 = 2,
+    sc1 = 4,
+    nt = 8,
+    lds = 16,
+    offen = 32,
+    idxen = 64,
+    uses_vaddr = 128
+  };
   [[nodiscard]] bool has(Flag flag) const { return (flags & flag) != 0; }
   [[nodiscard]] bool modified() const { return neg != 0 || abs != 0 || omod != 0 || has(clamp); }
 };

@@ -22,18 +22,26 @@ static inline u32 as_u32(float x) { return std::bit_cast<u32>(x); }
 static inline double as_f64(u64 x) { return std::bit_cast<double>(x); }
 static inline u64 as_u64(double x) { return std::bit_cast<u64>(x); }
 
-// ---- Scalars ----------------------------------------------------------------------------------------------
+// ---- Scalars 
 
 static inline u64 special_value(const Wave& w, unsigned code) {
   switch (code) {
-    case 235: return kSharedAperture;
-    case 236: return kSharedAperture + kApertureSize - 1;
-    case 237: return kPrivateAperture;
-    case 238: return kPrivateAperture + kApertureSize - 1;
-    case 251: return w.vcc() == 0;
-    case 252: return w.exec() == 0;
-    case 253: return w.scc;
-    default: return 0;
+    case 235:
+      return kSharedAperture;
+    case 236:
+      return kSharedAperture + kApertureSize - 1;
+    case 237:
+      return kPrivateAperture;
+    case 238:
+      return kPrivateAperture + kApertureSize - 1;
+    case 251:
+      return w.vcc() == 0;
+    case 252:
+      return w.exec() == 0;
+    case 253:
+      return w.scc;
+    default:
+      return 0;
   }
 }
 
@@ -45,10 +53,14 @@ static inline u32 read_s32(const Wave& w, const Operand& o) {
 
 static inline u64 const64(const Operand& o) {
   switch (o.extend) {
-    case Operand::Extend::zero: return o.value;
-    case Operand::Extend::sign: return static_cast<u64>(static_cast<i64>(static_cast<i32>(o.value)));
-    case Operand::Extend::high: return static_cast<u64>(o.value) << 32;
-    default: return 0x3FC45F306DC9C882ull;  // 1/(2 pi)
+    case Operand::Extend::zero:
+      return o.value;
+    case Operand::Extend::sign:
+      return static_cast<u64>(static_cast<i64>(static_cast<i32>(o.value)));
+    case Operand::Extend::high:
+      return static_cast<u64>(o.value) << 32;
+    default:
+      return 0x3FC45F306DC9C882ull;  // 1/(2 pi)
   }
 }
 
@@ -58,7 +70,7 @@ static inline u64 read_s64(const Wave& w, const Operand& o) {
   return special_value(w, o.reg);
 }
 
-// ---- Vector sources ---------------------------------------------------------------------------------------
+// ---- Vector sources 
 
 // The 64 lanes of a 32-bit source; `temp` is filled where they are not a register.
 static inline const u32* lanes32(Wave& w, const Operand& o, Reg& temp) {
@@ -87,7 +99,7 @@ static inline Lanes64 lanes64(Wave& w, const Operand& o, Temp64& temp) {
   return {temp.lo.lane, temp.hi.lane};
 }
 
-// ---- Vector results ---------------------------------------------------------------------------------------
+// ---- Vector results 
 
 // dst = f(lane), for the lanes in EXEC. `f` is evaluated for all lanes and must have no effect.
 template <class F>
@@ -141,7 +153,7 @@ static inline u64 ballot(const Wave& w, F f) {
   return result & w.exec();
 }
 
-// ---- 32-bit operations on raw bits --------------------------------------------------------------------------
+// ---- 32-bit operations on raw bits
 
 template <class F>
 static inline void map1(Wave& w, const Inst& i, F f) {
@@ -165,7 +177,7 @@ static inline void map3(Wave& w, const Inst& i, F f) {
   write32(w, i.dst, [=](unsigned l) { return f(a[l], b[l], c[l]); });
 }
 
-// ---- Input and output modifiers of floating-point operations --------------------------------------------------
+// ---- Input and output modifiers of floating-point operations
 
 // abs, then neg, on the sign bit of source n.
 struct SignBits {

@@ -9,7 +9,8 @@ namespace {
 // Inline constants 240..248 as f32, f16 and the high dword of f64 (ISA document, "Scalar ALU operands").
 constexpr std::uint32_t kInlineF32[] = {0x3F000000, 0xBF000000, 0x3F800000, 0xBF800000, 0x40000000,
                                         0xC0000000, 0x40800000, 0xC0800000, 0x3E22F983};
-constexpr std::uint32_t kInlineF16[] = {0x3800, 0xB800, 0x3C00, 0xBC00, 0x4000, 0xC000, 0x4400, 0xC400, 0x3118};
+constexpr std::uint32_t kInlineF16[] = {0x3800, 0xB800, 0x3C00, 0xBC00, 0x4000,
+                                        0xC000, 0x4400, 0xC400, 0x3118};
 constexpr std::uint32_t kInlineF64[] = {0x3FE00000, 0xBFE00000, 0x3FF00000, 0xBFF00000, 0x40000000,
                                         0xC0000000, 0x40100000, 0xC0100000, 0x3FC45F30};
 
@@ -51,8 +52,10 @@ Operand operand(const Decoded& d, unsigned n, unsigned width) {
   } else if (code == kSrcLiteral) {
     o.value = d.literal;
     if (width >= 2) {
-      if (std::strstr(name, "f64") != nullptr) o.extend = Operand::Extend::high;
-      else if (std::strstr(name, "i64") != nullptr) o.extend = Operand::Extend::sign;
+      if (std::strstr(name, "f64") != nullptr)
+        o.extend = Operand::Extend::high;
+      else if (std::strstr(name, "i64") != nullptr)
+        o.extend = Operand::Extend::sign;
     }
   } else {
     o.kind = Operand::Kind::special;
@@ -79,7 +82,9 @@ Operand literal_operand(std::uint32_t value) {
   return o;
 }
 
-bool starts_with(const char* name, const char* head) { return std::strncmp(name, head, std::strlen(head)) == 0; }
+bool starts_with(const char* name, const char* head) {
+  return std::strncmp(name, head, std::strlen(head)) == 0;
+}
 
 void lower_alu(const Decoded& d, Inst& i) {
   const Opcode& op = *d.opcode;
@@ -99,8 +104,9 @@ void lower_alu(const Decoded& d, Inst& i) {
   } else if (vop2 && op.slot_count > 0 && op.slots[op.slot_count - 1].field == 'c') {
     i.src[2] = sgpr_operand(kSrcVcc);  // v_cndmask, v_addc
   }
-  if (std::strstr(op.mnemonic, "_fmac_") || std::strstr(op.mnemonic, "_mac_") || starts_with(op.mnemonic, "v_dot2c") ||
-      starts_with(op.mnemonic, "v_dot4c") || starts_with(op.mnemonic, "v_dot8c"))
+  if (std::strstr(op.mnemonic, "_fmac_") || std::strstr(op.mnemonic, "_mac_") ||
+      starts_with(op.mnemonic, "v_dot2c") || starts_with(op.mnemonic, "v_dot4c") ||
+      starts_with(op.mnemonic, "v_dot8c"))
     i.src[2] = vgpr_operand(i.dst);
   if (op.encoding == Encoding::VOP3 && i.scalar_dst) i.sdst = d.vdst;  // compares
 }
@@ -140,9 +146,10 @@ bool lower(const Decoded& d, Inst* inst, const char** why) {
   i.omod = d.omod;
   i.modifier = d.modifier;
   i.modifier_word = d.modifier_word;
-  i.flags = static_cast<std::uint8_t>((d.clamp ? Inst::clamp : 0) | (d.sc0 ? Inst::sc0 : 0) | (d.sc1 ? Inst::sc1 : 0) |
-                                      (d.nt ? Inst::nt : 0) | (d.lds ? Inst::lds : 0) | (d.offen ? Inst::offen : 0) |
-                                      (d.idxen ? Inst::idxen : 0));
+  i.flags =
+      static_cast<std::uint8_t>((d.clamp ? Inst::clamp : 0) | (d.sc0 ? Inst::sc0 : 0) |
+                                (d.sc1 ? Inst::sc1 : 0) | (d.nt ? Inst::nt : 0) | (d.lds ? Inst::lds : 0) |
+                                (d.offen ? Inst::offen : 0) | (d.idxen ? Inst::idxen : 0));
   switch (d.opcode->encoding) {
     case Encoding::SOPK:
     case Encoding::SOPP:
@@ -168,7 +175,9 @@ bool lower(const Decoded& d, Inst* inst, const char** why) {
     case Encoding::GLOBAL:
     case Encoding::SCRATCH:
     case Encoding::MUBUF:
-    case Encoding::MTBUF: lower_memory(d, i); break;
+    case Encoding::MTBUF:
+      lower_memory(d, i);
+      break;
     default:
       i.imm = d.simm16;
       lower_alu(d, i);

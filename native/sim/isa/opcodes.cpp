@@ -37,8 +37,9 @@ std::vector<Opcode> parse(std::span<const Row> rows) {
 }  // namespace
 
 const char* encoding_name(Encoding encoding) {
-  static constexpr const char* kNames[] = {"SOP1", "SOPC", "SOPP",  "SOPK", "SOP2", "SMEM",   "VOP1",    "VOP2", "VOPC",
-                                           "VOP3", "VOP3P", "DS", "FLAT", "GLOBAL", "SCRATCH", "MUBUF", "MTBUF"};
+  static constexpr const char* kNames[] = {"SOP1", "SOPC",   "SOPP",    "SOPK",  "SOP2",  "SMEM",
+                                           "VOP1", "VOP2",   "VOPC",    "VOP3",  "VOP3P", "DS",
+                                           "FLAT", "GLOBAL", "SCRATCH", "MUBUF", "MTBUF"};
   return kNames[static_cast<unsigned>(encoding)];
 }
 

@@ -11,7 +11,23 @@
 namespace kerncap::sim::isa {
 
 enum class Encoding : std::uint8_t {
-  SOP1, SOPC, SOPP, SOPK, SOP2, SMEM, VOP1, VOP2, VOPC, VOP3, VOP3P, DS, FLAT, GLOBAL, SCRATCH, MUBUF, MTBUF,
+  SOP1,
+  SOPC,
+  SOPP,
+  SOPK,
+  SOP2,
+  SMEM,
+  VOP1,
+  VOP2,
+  VOPC,
+  VOP3,
+  VOP3P,
+  DS,
+  FLAT,
+  GLOBAL,
+  SCRATCH,
+  MUBUF,
+  MTBUF,
 };
 inline constexpr unsigned kEncodings = 17;
 const char* encoding_name(Encoding encoding);

@@ -94,8 +94,10 @@ std::optional<std::string> check_reachable(Arch arch, std::uint64_t base, std::u
       const char* why = "";
       std::string reason;
       bool good = lower(decoded, &inst, &why);
-      if (!good) reason = why;
-      else good = bind(&inst, &reason);
+      if (!good)
+        reason = why;
+      else
+        good = bind(&inst, &reason);
       if (!good) {
         std::size_t length = 0;
         std::string text = disassemble(arch, code + at, bytes - at, &length);

@@ -35,7 +35,8 @@ class Program {
 };
 
 // Follows the reachable control flow from `base` and names the first instruction that does not decode or that
-// nothing executes. Calls and indirect jumps are not followed (their targets are functions, checked themselves).
+// nothing executes. Calls and indirect jumps are not followed (their targets are functions, checked
+// themselves).
 std::optional<std::string> check_reachable(Arch arch, std::uint64_t base, std::uint64_t bytes,
                                            const std::string& symbol);
 

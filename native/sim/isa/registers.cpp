@@ -39,24 +39,36 @@ std::string sgpr_name(unsigned reg, unsigned width) {
 }
 
 std::string source_name(unsigned code, unsigned width, bool acc, std::uint32_t literal) {
-  static constexpr const char* kFloats[] = {"0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494"};
+  static constexpr const char* kFloats[] = {"0.5",  "-0.5", "1.0",  "-1.0",      "2.0",
+                                            "-2.0", "4.0",  "-4.0", "0.15915494"};
   if (code >= kSrcVgpr0) return vgpr_name(code - kSrcVgpr0, width, acc);
   if (code < 128) return sgpr_name(code, width);
   if (code <= 192) return std::to_string(code - 128);
   if (code <= 208) return "-" + std::to_string(code - 192);
   if (code >= 240 && code <= 248) return kFloats[code - 240];
   switch (code) {
-    case 235: return "src_shared_base";
-    case 236: return "src_shared_limit";
-    case 237: return "src_private_base";
-    case 238: return "src_private_limit";
-    case 239: return "src_pops_exiting_wave_id";
-    case 251: return "src_vccz";
-    case 252: return "src_execz";
-    case 253: return "src_scc";
-    case 254: return "src_lds_direct";
-    case kSrcLiteral: return hex(literal);
-    default: return "src_" + std::to_string(code);
+    case 235:
+      return "src_shared_base";
+    case 236:
+      return "src_shared_limit";
+    case 237:
+      return "src_private_base";
+    case 238:
+      return "src_private_limit";
+    case 239:
+      return "src_pops_exiting_wave_id";
+    case 251:
+      return "src_vccz";
+    case 252:
+      return "src_execz";
+    case 253:
+      return "src_scc";
+    case 254:
+      return "src_lds_direct";
+    case kSrcLiteral:
+      return hex(literal);
+    default:
+      return "src_" + std::to_string(code);
   }
 }
 

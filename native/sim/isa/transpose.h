@@ -1,4 +1,5 @@
-// Elements of 2, 3 or 4 dwords a lane to and from registers of one dword a lane: 4 lanes at a time, by shuffles.
+// Elements of 2, 3 or 4 dwords a lane to and from registers of one dword a lane: 4 lanes at a time, by
+// shuffles.
 #pragma once
 
 #include "sim/isa/lanes.h"
@@ -15,10 +16,13 @@ static inline void gather_elements(At at, Reg* dst) {
     for (unsigned l = 0; l < kLanes; l += 4) {
       Quad r[4];
       for (unsigned n = 0; n < 4; ++n) std::memcpy(&r[n], at(l + n), 16);
-      const Quad ab0 = __builtin_shuffle(r[0], r[1], Quad{0, 4, 1, 5}), ab1 = __builtin_shuffle(r[0], r[1], Quad{2, 6, 3, 7});
-      const Quad cd0 = __builtin_shuffle(r[2], r[3], Quad{0, 4, 1, 5}), cd1 = __builtin_shuffle(r[2], r[3], Quad{2, 6, 3, 7});
-      const Quad out[4] = {__builtin_shuffle(ab0, cd0, Quad{0, 1, 4, 5}), __builtin_shuffle(ab0, cd0, Quad{2, 3, 6, 7}),
-                           __builtin_shuffle(ab1, cd1, Quad{0, 1, 4, 5}), __builtin_shuffle(ab1, cd1, Quad{2, 3, 6, 7})};
+      const Quad ab0 = __builtin_shuffle(r[0], r[1], Quad{0, 4, 1, 5}),
+                 ab1 = __builtin_shuffle(r[0], r[1], Quad{2, 6, 3, 7});
+      const Quad cd0 = __builtin_shuffle(r[2], r[3], Quad{0, 4, 1, 5}),
+                 cd1 = __builtin_shuffle(r[2], r[3], Quad{2, 6, 3, 7});
+      const Quad out[4] = {
+          __builtin_shuffle(ab0, cd0, Quad{0, 1, 4, 5}), __builtin_shuffle(ab0, cd0, Quad{2, 3, 6, 7}),
+          __builtin_shuffle(ab1, cd1, Quad{0, 1, 4, 5}), __builtin_shuffle(ab1, cd1, Quad{2, 3, 6, 7})};
       for (unsigned k = 0; k < 4; ++k) std::memcpy(&dst[k].lane[l], &out[k], 16);
     }
   } else {
@@ -37,10 +41,13 @@ static inline void scatter_elements(At at, const Reg* data) {
     for (unsigned l = 0; l < kLanes; l += 4) {
       Quad r[4];
       for (unsigned k = 0; k < 4; ++k) std::memcpy(&r[k], &data[k].lane[l], 16);
-      const Quad ab0 = __builtin_shuffle(r[0], r[1], Quad{0, 4, 1, 5}), ab1 = __builtin_shuffle(r[0], r[1], Quad{2, 6, 3, 7});
-      const Quad cd0 = __builtin_shuffle(r[2], r[3], Quad{0, 4, 1, 5}), cd1 = __builtin_shuffle(r[2], r[3], Quad{2, 6, 3, 7});
-      const Quad out[4] = {__builtin_shuffle(ab0, cd0, Quad{0, 1, 4, 5}), __builtin_shuffle(ab0, cd0, Quad{2, 3, 6, 7}),
-                           __builtin_shuffle(ab1, cd1, Quad{0, 1, 4, 5}), __builtin_shuffle(ab1, cd1, Quad{2, 3, 6, 7})};
+      const Quad ab0 = __builtin_shuffle(r[0], r[1], Quad{0, 4, 1, 5}),
+                 ab1 = __builtin_shuffle(r[0], r[1], Quad{2, 6, 3, 7});
+      const Quad cd0 = __builtin_shuffle(r[2], r[3], Quad{0, 4, 1, 5}),
+                 cd1 = __builtin_shuffle(r[2], r[3], Quad{2, 6, 3, 7});
+      const Quad out[4] = {
+          __builtin_shuffle(ab0, cd0, Quad{0, 1, 4, 5}), __builtin_shuffle(ab0, cd0, Quad{2, 3, 6, 7}),
+          __builtin_shuffle(ab1, cd1, Quad{0, 1, 4, 5}), __builtin_shuffle(ab1, cd1, Quad{2, 3, 6, 7})};
       for (unsigned n = 0; n < 4; ++n) std::memcpy(at(l + n), &out[n], 16);
     }
   } else {

@@ -47,10 +47,10 @@ struct Timeline {
   std::uint64_t vm_done[kDepth] = {};
   std::uint64_t lgkm_done[kDepth] = {};
   std::uint32_t vm_head = 0, vm_tail = 0, lgkm_head = 0, lgkm_tail = 0;
-  std::uint64_t busy[kUnits] = {};   // issue cycles by unit
-  std::uint64_t lines = 0;           // 128-byte lines that vector memory touched
-  std::uint64_t bytes = 0;           // that lines moved
-  std::uint64_t bank_cycles = 0;     // LDS
+  std::uint64_t busy[kUnits] = {};          // issue cycles by unit
+  std::uint64_t lines = 0;                  // 128-byte lines that vector memory touched
+  std::uint64_t bytes = 0;                  // that lines moved
+  std::uint64_t bank_cycles = 0;            // LDS
   std::uint64_t lds_free = 0, vm_free = 0;  // when this wave's earlier accesses leave the unit
 
   // An access that occupies LDS, or the vector memory path, for `cycles`, and is answered `latency` later.
@@ -103,11 +103,11 @@ struct Wave {
 
   std::uint8_t* lds = nullptr;
   std::uint32_t lds_bytes = 0;
-  std::uint8_t* scratch = nullptr;         // this wave's; lane l starts at l * scratch_lane_bytes
+  std::uint8_t* scratch = nullptr;  // this wave's; lane l starts at l * scratch_lane_bytes
   std::uint32_t scratch_lane_bytes = 0;
   std::uint32_t accum_offset = 0;
-  std::uint32_t vgprs = 0;                 // allocated
-  std::uint32_t index = 0;                 // in the workgroup
+  std::uint32_t vgprs = 0;  // allocated
+  std::uint32_t index = 0;  // in the workgroup
   std::uint32_t workgroup[3] = {};
   std::uint64_t hw_id = 0;
   MemoryPort* memory = nullptr;
@@ -137,7 +137,8 @@ struct Wave {
     }
     return lane_mask;
   }
-  // MODE as the HSA ABI starts waves (round to nearest even, denormals kept) needs no care instruction by instruction.
+  // MODE as the HSA ABI starts waves (round to nearest even, denormals kept) needs no care instruction by
+  // instruction.
   void update_special_mode() { special_mode = gpr_index_mode != 0 || (mode & 0xFFu) != 0xF0u; }
   void end_slice() {
     unspent = budget;

@@ -25,8 +25,20 @@ def code_object(source: Path, folder: Path) -> bytes:
     assembly = source
     if source.suffix == ".hip":
         assembly = folder / f"{source.stem}.s"
-        run("clang", "-x", "hip", "--cuda-device-only", "--offload-arch=gfx942", "-nogpulib", "-nogpuinc", "-O3",
-            "-S", str(source), "-o", str(assembly))
+        run(
+            "clang",
+            "-x",
+            "hip",
+            "--cuda-device-only",
+            "--offload-arch=gfx942",
+            "-nogpulib",
+            "-nogpuinc",
+            "-O3",
+            "-S",
+            str(source),
+            "-o",
+            str(assembly),
+        )
     compiled, linked = folder / f"{source.stem}.o", folder / f"{source.stem}.hsaco"
     run("clang", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx942", "-c", str(assembly), "-o", str(compiled))
     run("ld.lld", "-shared", "--strip-debug", str(compiled), "-o", str(linked))
@@ -36,11 +48,14 @@ def code_object(source: Path, folder: Path) -> bytes:
 def main() -> None:
     out = ["// Made by build.py; not edited by hand."]
     with tempfile.TemporaryDirectory() as folder:
-        for name, source in (("kLoops", HERE / "kernels.s"), ("kGemm", CORPUS / "gemm_lds.hip"),
-                             ("kVectorAdd", CORPUS / "vector_add.hip")):
+        for name, source in (
+            ("kLoops", HERE / "kernels.s"),
+            ("kGemm", CORPUS / "gemm_lds.hip"),
+            ("kVectorAdd", CORPUS / "vector_add.hip"),
+        ):
             data = code_object(source, Path(folder))
             out.append(f"constexpr unsigned char {name}[] = {{")
-            out += ["    " + "".join(f"{b}," for b in data[n:n + 28]) for n in range(0, len(data), 28)]
+            out += ["    " + "".join(f"{b}," for b in data[n : n + 28]) for n in range(0, len(data), 28)]
             out.append("};")
     (HERE / "kernels.inc").write_text("\n".join(out) + "\n")
 

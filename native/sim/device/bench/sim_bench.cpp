@@ -1,5 +1,5 @@
-// kerncap-sim-bench: how fast the simulator executes, one JSON object a line: {"name", "value", "unit"}. Rates are by
-// processor time of the threads that execute, so that a busy machine does not change them much.
+// kerncap-sim-bench: how fast the simulator executes, one JSON object a line: {"name", "value", "unit"}.
+// Rates are by processor time of the threads that execute, so that a busy machine does not change them much.
 // `kerncap-sim-bench [SECONDS]`: time to spend on each measurement (default 0.5).
 #include <sys/mman.h>
 #include <time.h>
@@ -67,11 +67,14 @@ class Bench {
     std::memcpy(kernarg, words.data(), 8 * words.size());
     std::uint8_t* hidden = kernarg + 8 * words.size();
     const std::uint32_t counts[3] = {groups_x, groups_y, 1};
-    const std::uint16_t sizes[3] = {static_cast<std::uint16_t>(block_x), static_cast<std::uint16_t>(block_y), 1};
+    const std::uint16_t sizes[3] = {static_cast<std::uint16_t>(block_x), static_cast<std::uint16_t>(block_y),
+                                    1};
     std::memcpy(hidden, counts, sizeof counts);
     std::memcpy(hidden + 12, sizes, sizeof sizes);
     std::uint8_t packet[64] = {};
-    const auto set = [&packet](std::size_t offset, auto value) { std::memcpy(packet + offset, &value, sizeof value); };
+    const auto set = [&packet](std::size_t offset, auto value) {
+      std::memcpy(packet + offset, &value, sizeof value);
+    };
     set(2, std::uint16_t{3});
     for (unsigned d = 0; d < 3; ++d) {
       set(4 + 2 * d, sizes[d]);
@@ -101,7 +104,8 @@ class Bench {
     char path[] = "/tmp/kerncap-sim-bench-XXXXXX";
     const int fd = mkstemp(path);
     if (fd < 0) throw std::runtime_error("cannot write to /tmp");
-    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(bytes));
     objects_.push_back(std::make_unique<tools::CodeObject>(path, &memory_));
     std::remove(path);
     ::close(fd);
@@ -118,7 +122,9 @@ class Bench {
   std::uint64_t kernarg_ = alloc(4096);
 };
 
-std::uint64_t words(std::uint32_t low, std::uint32_t high) { return static_cast<std::uint64_t>(high) << 32 | low; }
+std::uint64_t words(std::uint32_t low, std::uint32_t high) {
+  return static_cast<std::uint64_t>(high) << 32 | low;
+}
 std::uint32_t bits(float x) {
   std::uint32_t u;
   std::memcpy(&u, &x, 4);
@@ -130,31 +136,41 @@ void run(double seconds) {
   Bench one(1, seconds);
   const double million = 1e-6;
   const std::uint64_t p = one.alloc(4096);
-  report("fma_loop", one.measure("fma_loop", {p, 20000}, 1, 1, 64, 1).by_processor * million, "M wave-instructions/s");
-  report("fma_scalar_operand_loop", one.measure("fma_scalar_loop", {p, 20000}, 1, 1, 64, 1).by_processor * million,
+  report("fma_loop", one.measure("fma_loop", {p, 20000}, 1, 1, 64, 1).by_processor * million,
          "M wave-instructions/s");
-  report("scalar_loop", one.measure("scalar_loop", {p, 50000}, 1, 1, 64, 1).by_processor * million, "M wave-instructions/s");
+  report("fma_scalar_operand_loop",
+         one.measure("fma_scalar_loop", {p, 20000}, 1, 1, 64, 1).by_processor * million,
+         "M wave-instructions/s");
+  report("scalar_loop", one.measure("scalar_loop", {p, 50000}, 1, 1, 64, 1).by_processor * million,
+         "M wave-instructions/s");
   constexpr std::uint32_t kElements = 1 << 20;
-  const std::uint64_t a = one.alloc(4 * kElements), b = one.alloc(4 * kElements), c = one.alloc(4 * kElements);
-  report("vector_add", one.measure("vadd", {a, b, c, kElements}, kElements / 256, 1, 256, 1).by_processor * million,
+  const std::uint64_t a = one.alloc(4 * kElements), b = one.alloc(4 * kElements),
+                      c = one.alloc(4 * kElements);
+  report("vector_add",
+         one.measure("vadd", {a, b, c, kElements}, kElements / 256, 1, 256, 1).by_processor * million,
          "M wave-instructions/s");
   constexpr std::uint32_t kN = 256;
-  report("sgemm_lds", one.measure("sgemm", {a, b, c, words(kN, kN), words(kN, 0)}, kN / 16, kN / 16, 16, 16).by_processor * million,
+  report("sgemm_lds",
+         one.measure("sgemm", {a, b, c, words(kN, kN), words(kN, 0)}, kN / 16, kN / 16, 16, 16).by_processor *
+             million,
          "M wave-instructions/s");
-  const std::vector<std::uint64_t> tiled{a, b, c, words(512, 512), words(512, bits(1.0F)), words(bits(0.0F), 0)};
-  report("sgemm_register_tiles", one.measure("sgemm_reg", tiled, 4, 4, 256, 1).by_processor * million, "M wave-instructions/s");
+  const std::vector<std::uint64_t> tiled{
+      a, b, c, words(512, 512), words(512, bits(1.0F)), words(bits(0.0F), 0)};
+  report("sgemm_register_tiles", one.measure("sgemm_reg", tiled, 4, 4, 256, 1).by_processor * million,
+         "M wave-instructions/s");
   // Launch overhead: a kernel of one wave that ends at once.
   report("empty_dispatch", one.measure("fma_loop", {p, 1}, 1, 1, 64, 1).dispatch_wall * 1e6, "us");
 
   Bench two(2, seconds);
-  const std::uint64_t x = two.alloc(4 * kElements), y = two.alloc(4 * kElements), z = two.alloc(4 * kElements);
+  const std::uint64_t x = two.alloc(4 * kElements), y = two.alloc(4 * kElements),
+                      z = two.alloc(4 * kElements);
   const std::vector<std::uint64_t> arguments{x, y, z, words(kN, kN), words(kN, 0)};
   const std::vector<std::uint64_t> same{a, b, c, words(kN, kN), words(kN, 0)};
   const Bench::Rate rate2 = two.measure("sgemm", arguments, kN / 16, kN / 16, 16, 16);
   const Bench::Rate rate1 = one.measure("sgemm", same, kN / 16, kN / 16, 16, 16);
   report("two_threads_over_one", rate2.by_wall / rate1.by_wall, "x");
-  // What a second of processor time does on two threads, compared with one: the part of the scaling that a machine
-  // with other work to do does not hide.
+  // What a second of processor time does on two threads, compared with one: the part of the scaling that a
+  // machine with other work to do does not hide.
   report("two_threads_work_a_processor_second", rate2.by_processor / rate1.by_processor, "x");
 }
 

@@ -35,25 +35,30 @@ CodeObject::CodeObject(const std::string& path, AddressSpace* memory) {
     if (segments[n].p_type == PT_LOAD) end = std::max(end, segments[n].p_vaddr + segments[n].p_memsz);
   end = (end + kPage - 1) & ~(kPage - 1);
   void* mapped = mmap(nullptr, end, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) throw std::runtime_error("cannot map " + std::to_string(end) + " bytes for " + path);
+  if (mapped == MAP_FAILED)
+    throw std::runtime_error("cannot map " + std::to_string(end) + " bytes for " + path);
   auto* base = static_cast<char*>(mapped);
   for (unsigned n = 0; n < header->e_phnum; ++n) {
     if (segments[n].p_type != PT_LOAD) continue;
-    std::memcpy(base + segments[n].p_vaddr, at<char>(file, segments[n].p_offset, segments[n].p_filesz), segments[n].p_filesz);
+    std::memcpy(base + segments[n].p_vaddr, at<char>(file, segments[n].p_offset, segments[n].p_filesz),
+                segments[n].p_filesz);
   }
   memory->add({reinterpret_cast<std::uint64_t>(base), end, true, "code"});
 
   const auto* sections = at<Elf64_Shdr>(file, header->e_shoff, header->e_shnum);
   const Elf64_Sym* dynamic = nullptr;
-  for (const std::uint32_t wanted : {static_cast<std::uint32_t>(SHT_DYNSYM), static_cast<std::uint32_t>(SHT_SYMTAB)}) {
+  for (const std::uint32_t wanted :
+       {static_cast<std::uint32_t>(SHT_DYNSYM), static_cast<std::uint32_t>(SHT_SYMTAB)}) {
     for (unsigned n = 0; n < header->e_shnum; ++n) {
       if (sections[n].sh_type != wanted) continue;
-      const auto* symbols = at<Elf64_Sym>(file, sections[n].sh_offset, sections[n].sh_size / sizeof(Elf64_Sym));
+      const auto* symbols =
+          at<Elf64_Sym>(file, sections[n].sh_offset, sections[n].sh_size / sizeof(Elf64_Sym));
       if (wanted == SHT_DYNSYM) dynamic = symbols;
       const char* names = at<char>(file, sections[sections[n].sh_link].sh_offset);
       for (std::uint64_t k = 0; k < sections[n].sh_size / sizeof(Elf64_Sym); ++k) {
         const unsigned type = ELF64_ST_TYPE(symbols[k].st_info);
-        if (symbols[k].st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT && type != 10)) continue;
+        if (symbols[k].st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT && type != 10))
+          continue;
         symbols_[names + symbols[k].st_name] = {reinterpret_cast<std::uint64_t>(base) + symbols[k].st_value,
                                                 symbols[k].st_size, type == STT_FUNC};
       }
@@ -65,9 +70,12 @@ CodeObject::CodeObject(const std::string& path, AddressSpace* memory) {
     const auto* entries = at<Elf64_Rela>(file, sections[n].sh_offset, count);
     for (std::uint64_t k = 0; k < count; ++k) {
       const auto type = ELF64_R_TYPE(entries[k].r_info);
-      std::uint64_t value = reinterpret_cast<std::uint64_t>(base) + static_cast<std::uint64_t>(entries[k].r_addend);
-      if (type == 3 /* R_AMDGPU_ABS64 */ && dynamic != nullptr) value += dynamic[ELF64_R_SYM(entries[k].r_info)].st_value;
-      else if (type != 13 /* R_AMDGPU_RELATIVE64 */) throw std::runtime_error("relocation type " + std::to_string(type));
+      std::uint64_t value =
+          reinterpret_cast<std::uint64_t>(base) + static_cast<std::uint64_t>(entries[k].r_addend);
+      if (type == 3 /* R_AMDGPU_ABS64 */ && dynamic != nullptr)
+        value += dynamic[ELF64_R_SYM(entries[k].r_info)].st_value;
+      else if (type != 13 /* R_AMDGPU_RELATIVE64 */)
+        throw std::runtime_error("relocation type " + std::to_string(type));
       std::memcpy(base + entries[k].r_offset, &value, 8);
     }
   }

@@ -1,6 +1,6 @@
 // kerncap-sim-disasm ARCH: reads lines of hexadecimal bytes (one instruction each) from stdin and prints the
-// disassembly of each, or "error". `kerncap-sim-disasm ARCH FILE` disassembles all functions of a code object;
-// `kerncap-sim-disasm ARCH --opcodes` lists every opcode, and whether it is executed.
+// disassembly of each, or "error". `kerncap-sim-disasm ARCH FILE` disassembles all functions of a code
+// object; `kerncap-sim-disasm ARCH --opcodes` lists every opcode, and whether it is executed.
 #include <cstdio>
 #include <iostream>
 #include <stdexcept>

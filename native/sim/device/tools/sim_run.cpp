@@ -1,18 +1,17 @@
-// kerncap-sim-run: runs kernels of a code object on the simulated GPU, from a script on stdin; no runtime involved.
-// One command a line, one line of answer each ("ok ...", "fault ..." or "error ..."):
+// kerncap-sim-run: runs kernels of a code object on the simulated GPU, from a script on stdin; no runtime
+// involved. One command a line, one line of answer each ("ok ...", "fault ..." or "error ..."):
 //
 //   load FILE                                  map a code object and check its code
 //   alloc NAME BYTES [@FILE]                   allocate zeroed memory, or fill it from a file
 //   symbol NAME VARIABLE                       use a module variable as memory NAME
 //   fill NAME @FILE                            fill memory from a file
 //   pointer NAME OFFSET TARGET                 store the address of memory TARGET in NAME
-//   kernarg ptr NAME|u32 V|u64 V|i32 V|i64 V|f32 V|f64 V|u16 V|u8 V|hex BYTES ...   (each aligned to its size)
-//   hidden OFFSET                              the next launches write the hidden arguments (code object v5) there
-//   launch KERNEL GX GY GZ BX BY BZ DYNLDS     grid in work-items; kernels by their symbol without ".kd"
-//   stack BYTES                                private memory of a work-item in later launches, at least
-//   dump NAME FILE                             write memory to a file
-//   writes on|off                              report the written ranges with each launch
-//   threads N | deterministic | limit WAVE_INSTRUCTIONS | schedule SEED
+//   kernarg ptr NAME|u32 V|u64 V|i32 V|i64 V|f32 V|f64 V|u16 V|u8 V|hex BYTES ...   (each aligned to its
+//   size) hidden OFFSET                              the next launches write the hidden arguments (code
+//   object v5) there launch KERNEL GX GY GZ BX BY BZ DYNLDS     grid in work-items; kernels by their symbol
+//   without ".kd" stack BYTES                                private memory of a work-item in later launches,
+//   at least dump NAME FILE                             write memory to a file writes on|off report the
+//   written ranges with each launch threads N | deterministic | limit WAVE_INSTRUCTIONS | schedule SEED
 //                                              before the first load, but for schedule
 #include <sys/mman.h>
 
@@ -58,7 +57,8 @@ class Session {
       config_.deterministic = true;
       return "ok";
     }
-    if (command == "limit") return (line >> config_.max_wave_instructions) ? "ok" : throw std::runtime_error("limit N");
+    if (command == "limit")
+      return (line >> config_.max_wave_instructions) ? "ok" : throw std::runtime_error("limit N");
     if (command == "schedule") {
       std::uint64_t seed = 0;
       line >> seed;
@@ -100,13 +100,15 @@ class Session {
     std::string name, from;
     std::uint64_t bytes = 0;
     if (!(line >> name >> bytes)) throw std::runtime_error("alloc NAME BYTES [@FILE]");
-    void* p = mmap(nullptr, bytes == 0 ? 1 : bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* p =
+        mmap(nullptr, bytes == 0 ? 1 : bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) throw std::runtime_error("cannot allocate " + std::to_string(bytes) + " bytes");
     buffers_[name] = {reinterpret_cast<std::uint64_t>(p), bytes};
     memory_.add({reinterpret_cast<std::uint64_t>(p), bytes, true, "device"});
     if (line >> from) read_file(from, buffers_[name]);
     char text[64];
-    std::snprintf(text, sizeof text, "ok address=0x%llx", static_cast<unsigned long long>(buffers_[name].address));
+    std::snprintf(text, sizeof text, "ok address=0x%llx",
+                  static_cast<unsigned long long>(buffers_[name].address));
     return text;
   }
 
@@ -153,19 +155,29 @@ class Session {
     kernarg_.clear();
     std::string type, value;
     while (line >> type >> value) {
-      if (type == "ptr") push<std::uint64_t>(buffer(value).address);
-      else if (type == "u8") push(static_cast<std::uint8_t>(std::stoul(value, nullptr, 0)));
-      else if (type == "u16") push(static_cast<std::uint16_t>(std::stoul(value, nullptr, 0)));
-      else if (type == "u32") push(static_cast<std::uint32_t>(std::stoull(value, nullptr, 0)));
-      else if (type == "i32") push(static_cast<std::int32_t>(std::stoll(value, nullptr, 0)));
-      else if (type == "u64") push(static_cast<std::uint64_t>(std::stoull(value, nullptr, 0)));
-      else if (type == "i64") push(static_cast<std::int64_t>(std::stoll(value, nullptr, 0)));
-      else if (type == "f32") push(std::stof(value));
-      else if (type == "f64") push(std::stod(value));
+      if (type == "ptr")
+        push<std::uint64_t>(buffer(value).address);
+      else if (type == "u8")
+        push(static_cast<std::uint8_t>(std::stoul(value, nullptr, 0)));
+      else if (type == "u16")
+        push(static_cast<std::uint16_t>(std::stoul(value, nullptr, 0)));
+      else if (type == "u32")
+        push(static_cast<std::uint32_t>(std::stoull(value, nullptr, 0)));
+      else if (type == "i32")
+        push(static_cast<std::int32_t>(std::stoll(value, nullptr, 0)));
+      else if (type == "u64")
+        push(static_cast<std::uint64_t>(std::stoull(value, nullptr, 0)));
+      else if (type == "i64")
+        push(static_cast<std::int64_t>(std::stoll(value, nullptr, 0)));
+      else if (type == "f32")
+        push(std::stof(value));
+      else if (type == "f64")
+        push(std::stod(value));
       else if (type == "hex")
         for (std::size_t n = 0; n + 1 < value.size(); n += 2)
           kernarg_.push_back(static_cast<std::uint8_t>(std::stoul(value.substr(n, 2), nullptr, 16)));
-      else throw std::runtime_error("no such kernarg type: " + type);
+      else
+        throw std::runtime_error("no such kernarg type: " + type);
     }
     return "ok bytes=" + std::to_string(kernarg_.size());
   }
@@ -186,7 +198,8 @@ class Session {
 
     // Kernel arguments in memory of their own, with the 256 bytes of hidden arguments of code object v5.
     std::vector<std::uint8_t> arguments = kernarg_;
-    const std::size_t hidden = hidden_ >= 0 ? static_cast<std::size_t>(hidden_) : (arguments.size() + 7) & ~7ull;
+    const std::size_t hidden =
+        hidden_ >= 0 ? static_cast<std::size_t>(hidden_) : (arguments.size() + 7) & ~7ull;
     arguments.resize(std::max(arguments.size(), hidden + 256));
     for (unsigned d = 0; d < 3; ++d) {
       put(arguments, hidden + 4 * d, grid[d] / block[d]);
@@ -199,7 +212,9 @@ class Session {
     put(arguments, hidden + 192, 0x20000u);
     put(arguments, hidden + 196, 0x10000u);
     alignas(64) std::uint8_t packet[64] = {};
-    const auto set = [&packet](std::size_t offset, auto value) { std::memcpy(packet + offset, &value, sizeof value); };
+    const auto set = [&packet](std::size_t offset, auto value) {
+      std::memcpy(packet + offset, &value, sizeof value);
+    };
     set(0, static_cast<std::uint16_t>(2));
     set(2, static_cast<std::uint16_t>(3));
     for (unsigned d = 0; d < 3; ++d) {
@@ -210,23 +225,27 @@ class Session {
     set(28, fixed[0] + dynamic);
     set(32, descriptor.address);
     set(40, reinterpret_cast<std::uint64_t>(arguments.data()));
-    const Allocation kernargs{reinterpret_cast<std::uint64_t>(arguments.data()), arguments.size(), false, "kernarg"};
+    const Allocation kernargs{reinterpret_cast<std::uint64_t>(arguments.data()), arguments.size(), false,
+                              "kernarg"};
     const Allocation queue{reinterpret_cast<std::uint64_t>(packet), sizeof packet, false, "queue"};
-    if (!memory_.add(kernargs) || !memory_.add(queue)) throw std::runtime_error("kernel arguments overlap other memory");
+    if (!memory_.add(kernargs) || !memory_.add(queue))
+      throw std::runtime_error("kernel arguments overlap other memory");
     std::vector<WrittenRange> written;
     const DispatchOutcome outcome =
         gpu().run(packet, queue.base, queue.base, 1, writes_ ? &written : nullptr, nullptr);
     memory_.remove(kernargs.base);
     memory_.remove(queue.base);
     if (outcome.fault) return "fault " + outcome.fault->to_string();
-    std::string answer = "ok cycles=" + std::to_string(outcome.cycles) + " insts=" +
-                         std::to_string(outcome.wave_instructions) + " waves=" + std::to_string(outcome.waves);
+    std::string answer = "ok cycles=" + std::to_string(outcome.cycles) +
+                         " insts=" + std::to_string(outcome.wave_instructions) +
+                         " waves=" + std::to_string(outcome.waves);
     if (writes_) {
       answer += " written=";
       for (const WrittenRange& range : written) {
         char text[48];
         std::snprintf(text, sizeof text, "%s0x%llx+%llu", &range == written.data() ? "" : ",",
-                      static_cast<unsigned long long>(range.base), static_cast<unsigned long long>(range.size));
+                      static_cast<unsigned long long>(range.base),
+                      static_cast<unsigned long long>(range.size));
         answer += text;
       }
     }

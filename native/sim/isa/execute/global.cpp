@@ -52,7 +52,8 @@ void store_part(Wave& w, const Inst& i) {
   log_store(w, a, sizeof(T), lanes);
 }
 
-// global_load_lds_*: to LDS at M0 + imm + 4 * lane (LLVM AMDGPU: M0 holds the wave's base; size of a lane's slot 4).
+// global_load_lds_*: to LDS at M0 + imm + 4 * lane (LLVM AMDGPU: M0 holds the wave's base; size of a lane's
+// slot 4).
 template <class T>
 void load_to_lds(Wave& w, const Inst& i) {
   Addresses a;
@@ -62,7 +63,8 @@ void load_to_lds(Wave& w, const Inst& i) {
   for (u64 e = a.exec; e != 0; e &= e - 1) {
     const auto l = static_cast<unsigned>(std::countr_zero(e));
     T x;
-    std::memcpy(&x, reinterpret_cast<const void*>(a.contiguous ? a.first + l * sizeof(T) : a.lane[l]), sizeof x);
+    std::memcpy(&x, reinterpret_cast<const void*>(a.contiguous ? a.first + l * sizeof(T) : a.lane[l]),
+                sizeof x);
     const u32 value = static_cast<u32>(static_cast<i32>(x));
     std::memcpy(reinterpret_cast<void*>(lds_address(w, base + 4 * l, 4, static_cast<int>(l))), &value, 4);
   }
@@ -73,24 +75,29 @@ void nothing(Wave& /*w*/, const Inst& /*i*/) {}
 
 }  // namespace
 
-#define SEGMENT(p, S)                                                                                                  \
-  {p "_load_dword", load<S, 1>}, {p "_load_dwordx2", load<S, 2>}, {p "_load_dwordx3", load<S, 3>},                     \
-      {p "_load_dwordx4", load<S, 4>}, {p "_store_dword", store<S, 1>}, {p "_store_dwordx2", store<S, 2>},             \
-      {p "_store_dwordx3", store<S, 3>}, {p "_store_dwordx4", store<S, 4>},                                            \
-      {p "_load_ubyte", load_part<S, u8, Fill::dword>}, {p "_load_sbyte", load_part<S, std::int8_t, Fill::dword>},     \
-      {p "_load_ushort", load_part<S, u16, Fill::dword>}, {p "_load_sshort", load_part<S, i16, Fill::dword>},          \
-      {p "_load_ubyte_d16", load_part<S, u8, Fill::low_half>},                                                         \
-      {p "_load_ubyte_d16_hi", load_part<S, u8, Fill::high_half>},                                                     \
-      {p "_load_sbyte_d16", load_part<S, std::int8_t, Fill::low_half>},                                                \
-      {p "_load_sbyte_d16_hi", load_part<S, std::int8_t, Fill::high_half>},                                            \
-      {p "_load_short_d16", load_part<S, u16, Fill::low_half>},                                                        \
-      {p "_load_short_d16_hi", load_part<S, u16, Fill::high_half>}, {p "_store_byte", store_part<S, u8, false>},       \
-      {p "_store_byte_d16_hi", store_part<S, u8, true>}, {p "_store_short", store_part<S, u16, false>},                \
-      {p "_store_short_d16_hi", store_part<S, u16, true>}
+#define SEGMENT(p, S)                                                                                      \
+  {p "_load_dword", load<S, 1>}, {p "_load_dwordx2", load<S, 2>}, {p "_load_dwordx3", load<S, 3>},         \
+      {p "_load_dwordx4", load<S, 4>}, {p "_store_dword", store<S, 1>}, {p "_store_dwordx2", store<S, 2>}, \
+      {p "_store_dwordx3", store<S, 3>}, {p "_store_dwordx4", store<S, 4>},                                \
+      {p "_load_ubyte", load_part<S, u8, Fill::dword>},                                                    \
+      {p "_load_sbyte", load_part<S, std::int8_t, Fill::dword>},                                           \
+      {p "_load_ushort", load_part<S, u16, Fill::dword>},                                                  \
+      {p "_load_sshort", load_part<S, i16, Fill::dword>},                                                  \
+      {p "_load_ubyte_d16", load_part<S, u8, Fill::low_half>},                                             \
+      {p "_load_ubyte_d16_hi", load_part<S, u8, Fill::high_half>},                                         \
+      {p "_load_sbyte_d16", load_part<S, std::int8_t, Fill::low_half>},                                    \
+      {p "_load_sbyte_d16_hi", load_part<S, std::int8_t, Fill::high_half>},                                \
+      {p "_load_short_d16", load_part<S, u16, Fill::low_half>},                                            \
+      {p "_load_short_d16_hi", load_part<S, u16, Fill::high_half>},                                        \
+      {p "_store_byte", store_part<S, u8, false>}, {p "_store_byte_d16_hi", store_part<S, u8, true>},      \
+      {p "_store_short", store_part<S, u16, false>}, {                                                     \
+    p "_store_short_d16_hi", store_part<S, u16, true>                                                      \
+  }
 
-KERNCAP_SIM_FAMILY(global, SEGMENT("global", Global), SEGMENT("flat", Flat), {"buffer_inv", nothing}, {"buffer_wbl2", nothing},
-                   {"global_load_lds_dword", load_to_lds<u32>}, {"global_load_lds_ubyte", load_to_lds<u8>},
-                   {"global_load_lds_sbyte", load_to_lds<std::int8_t>}, {"global_load_lds_ushort", load_to_lds<u16>},
-                   {"global_load_lds_sshort", load_to_lds<i16>})
+KERNCAP_SIM_FAMILY(global, SEGMENT("global", Global), SEGMENT("flat", Flat), {"buffer_inv", nothing},
+                   {"buffer_wbl2", nothing}, {"global_load_lds_dword", load_to_lds<u32>},
+                   {"global_load_lds_ubyte", load_to_lds<u8>},
+                   {"global_load_lds_sbyte", load_to_lds<std::int8_t>},
+                   {"global_load_lds_ushort", load_to_lds<u16>}, {"global_load_lds_sshort", load_to_lds<i16>})
 
 }  // namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL

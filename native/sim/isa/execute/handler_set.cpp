@@ -15,11 +15,12 @@ KERNCAP_SIM_FAMILIES(X)
 namespace {
 
 #if defined(__x86_64__)
-// MXCSR for one instruction under a MODE that is not the plain one. Denormals: MODE has a bit for inputs and one for
-// outputs, like DAZ and FTZ.
+// MXCSR for one instruction under a MODE that is not the plain one. Denormals: MODE has a bit for inputs and
+// one for outputs, like DAZ and FTZ.
 void set_float_mode(std::uint32_t mode, FloatClass float_class) {
   const unsigned shift = float_class == FloatClass::f64_f16 ? 2 : 0;
-  static constexpr unsigned kRound[] = {_MM_ROUND_NEAREST, _MM_ROUND_UP, _MM_ROUND_DOWN, _MM_ROUND_TOWARD_ZERO};
+  static constexpr unsigned kRound[] = {_MM_ROUND_NEAREST, _MM_ROUND_UP, _MM_ROUND_DOWN,
+                                        _MM_ROUND_TOWARD_ZERO};
   unsigned csr = 0x1F80u | kRound[mode >> shift & 3u];
   const unsigned denormal = mode >> (4 + shift) & 3u;
   if ((denormal & 1u) == 0) csr |= 0x0040u;  // DAZ: inputs flushed
@@ -38,7 +39,8 @@ void index_registers(const Wave& w, Inst& i) {
   if ((w.gpr_index_mode & 8u) != 0 && !i.scalar_dst) i.dst = static_cast<std::uint16_t>(i.dst + index);
   for (const Operand& o : i.src)
     if (o.kind == Operand::Kind::vgpr && o.reg >= kTempVgpr)
-      throw Trouble{Fault::Kind::illegal_instruction, -1, 0, 0, "an indexed VGPR is beyond the register file"};
+      throw Trouble{Fault::Kind::illegal_instruction, -1, 0, 0,
+                    "an indexed VGPR is beyond the register file"};
   if (!i.scalar_dst && i.dst >= kTempVgpr - 4u)
     throw Trouble{Fault::Kind::illegal_instruction, -1, 0, 0, "an indexed VGPR is beyond the register file"};
 }
@@ -66,8 +68,8 @@ void run_special(Wave& w) {
   }
 }
 
-// The program around the simulator may have changed its own floating-point environment (flush to zero, unmasked
-// exceptions): waves run in the plain one, and it gets its own back.
+// The program around the simulator may have changed its own floating-point environment (flush to zero,
+// unmasked exceptions): waves run in the plain one, and it gets its own back.
 class PlainFloat {
  public:
 #if defined(__x86_64__)
@@ -108,7 +110,8 @@ const HandlerSet& handler_set() {
     s.level = "x86-64";
 #endif
     const auto add = [&s](const Family& family) {
-      for (std::size_t n = 0; n < family.count; ++n) s.by_name.emplace(family.entries[n].mnemonic, family.entries[n]);
+      for (std::size_t n = 0; n < family.count; ++n)
+        s.by_name.emplace(family.entries[n].mnemonic, family.entries[n]);
     };
 #define X(name) add(family_##name);
     KERNCAP_SIM_FAMILIES(X)

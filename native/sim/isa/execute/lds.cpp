@@ -31,7 +31,8 @@ void gather(Wave& w, const u32* address, u64 offset, unsigned dst) {
   for (u64 e = w.exec(); e != 0; e &= e - 1) {
     const auto l = static_cast<unsigned>(std::countr_zero(e));
     const u64 from = lds_address(w, address[l] + offset, 4 * N, static_cast<int>(l));
-    for (unsigned k = 0; k < N; ++k) std::memcpy(&w.v[dst + k].lane[l], reinterpret_cast<const u8*>(from) + 4 * k, 4);
+    for (unsigned k = 0; k < N; ++k)
+      std::memcpy(&w.v[dst + k].lane[l], reinterpret_cast<const u8*>(from) + 4 * k, 4);
   }
 }
 template <unsigned N>
@@ -49,7 +50,8 @@ void scatter(Wave& w, const u32* address, u64 offset, unsigned data) {
   for (u64 e = w.exec(); e != 0; e &= e - 1) {
     const auto l = static_cast<unsigned>(std::countr_zero(e));
     const u64 to = lds_address(w, address[l] + offset, 4 * N, static_cast<int>(l));
-    for (unsigned k = 0; k < N; ++k) std::memcpy(reinterpret_cast<u8*>(to) + 4 * k, &w.v[data + k].lane[l], 4);
+    for (unsigned k = 0; k < N; ++k)
+      std::memcpy(reinterpret_cast<u8*>(to) + 4 * k, &w.v[data + k].lane[l], 4);
   }
 }
 
@@ -118,8 +120,10 @@ void addtid(Wave& w, const Inst& i) {
   for (u64 e = w.exec(); e != 0; e &= e - 1) {
     const auto l = static_cast<unsigned>(std::countr_zero(e));
     const u64 address = lds_address(w, base + 4 * l, 4, static_cast<int>(l));
-    if constexpr (Store) std::memcpy(reinterpret_cast<void*>(address), &w.v[i.data0].lane[l], 4);
-    else std::memcpy(&w.v[i.dst].lane[l], reinterpret_cast<const void*>(address), 4);
+    if constexpr (Store)
+      std::memcpy(reinterpret_cast<void*>(address), &w.v[i.data0].lane[l], 4);
+    else
+      std::memcpy(&w.v[i.dst].lane[l], reinterpret_cast<const void*>(address), 4);
   }
 }
 
@@ -128,19 +132,21 @@ void nothing(Wave& /*w*/, const Inst& /*i*/) {}
 }  // namespace
 
 KERNCAP_SIM_FAMILY(
-    lds, {"ds_read_b32", read<1>}, {"ds_read_b64", read<2>}, {"ds_read_b96", read<3>}, {"ds_read_b128", read<4>},
-    {"ds_write_b32", write<1>}, {"ds_write_b64", write<2>}, {"ds_write_b96", write<3>}, {"ds_write_b128", write<4>},
-    {"ds_read2_b32", read2<1, 1>}, {"ds_read2_b64", read2<2, 1>}, {"ds_read2st64_b32", read2<1, 64>},
-    {"ds_read2st64_b64", read2<2, 64>}, {"ds_write2_b32", write2<1, 1>}, {"ds_write2_b64", write2<2, 1>},
-    {"ds_write2st64_b32", write2<1, 64>}, {"ds_write2st64_b64", write2<2, 64>},
-    {"ds_read_u8", read_small<u8, Fill::dword>}, {"ds_read_i8", read_small<std::int8_t, Fill::dword>},
-    {"ds_read_u16", read_small<u16, Fill::dword>}, {"ds_read_i16", read_small<i16, Fill::dword>},
-    {"ds_read_u8_d16", read_small<u8, Fill::low_half>}, {"ds_read_u8_d16_hi", read_small<u8, Fill::high_half>},
+    lds, {"ds_read_b32", read<1>}, {"ds_read_b64", read<2>}, {"ds_read_b96", read<3>},
+    {"ds_read_b128", read<4>}, {"ds_write_b32", write<1>}, {"ds_write_b64", write<2>},
+    {"ds_write_b96", write<3>}, {"ds_write_b128", write<4>}, {"ds_read2_b32", read2<1, 1>},
+    {"ds_read2_b64", read2<2, 1>}, {"ds_read2st64_b32", read2<1, 64>}, {"ds_read2st64_b64", read2<2, 64>},
+    {"ds_write2_b32", write2<1, 1>}, {"ds_write2_b64", write2<2, 1>}, {"ds_write2st64_b32", write2<1, 64>},
+    {"ds_write2st64_b64", write2<2, 64>}, {"ds_read_u8", read_small<u8, Fill::dword>},
+    {"ds_read_i8", read_small<std::int8_t, Fill::dword>}, {"ds_read_u16", read_small<u16, Fill::dword>},
+    {"ds_read_i16", read_small<i16, Fill::dword>}, {"ds_read_u8_d16", read_small<u8, Fill::low_half>},
+    {"ds_read_u8_d16_hi", read_small<u8, Fill::high_half>},
     {"ds_read_i8_d16", read_small<std::int8_t, Fill::low_half>},
     {"ds_read_i8_d16_hi", read_small<std::int8_t, Fill::high_half>},
-    {"ds_read_u16_d16", read_small<u16, Fill::low_half>}, {"ds_read_u16_d16_hi", read_small<u16, Fill::high_half>},
-    {"ds_write_b8", write_small<u8, false>}, {"ds_write_b8_d16_hi", write_small<u8, true>},
-    {"ds_write_b16", write_small<u16, false>}, {"ds_write_b16_d16_hi", write_small<u16, true>},
-    {"ds_read_addtid_b32", addtid<false>}, {"ds_write_addtid_b32", addtid<true>}, {"ds_nop", nothing})
+    {"ds_read_u16_d16", read_small<u16, Fill::low_half>},
+    {"ds_read_u16_d16_hi", read_small<u16, Fill::high_half>}, {"ds_write_b8", write_small<u8, false>},
+    {"ds_write_b8_d16_hi", write_small<u8, true>}, {"ds_write_b16", write_small<u16, false>},
+    {"ds_write_b16_d16_hi", write_small<u16, true>}, {"ds_read_addtid_b32", addtid<false>},
+    {"ds_write_addtid_b32", addtid<true>}, {"ds_nop", nothing})
 
 }  // namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL

@@ -5,20 +5,20 @@ namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL {
 namespace {
 
 // An operation of one or two sources: `d` from `a` and `b`; then SCC, or nothing.
-#define UNARY(name, in, A, out, D, expr, ...)            \
-  {name, [](Wave& w, const Inst& i) {                    \
-     [[maybe_unused]] const A a = in(w, i.src[0]);       \
-     [[maybe_unused]] const D d = static_cast<D>(expr);  \
-     out(w, i.dst, d);                                   \
-     __VA_ARGS__;                                        \
+#define UNARY(name, in, A, out, D, expr, ...)           \
+  {name, [](Wave& w, const Inst& i) {                   \
+     [[maybe_unused]] const A a = in(w, i.src[0]);      \
+     [[maybe_unused]] const D d = static_cast<D>(expr); \
+     out(w, i.dst, d);                                  \
+     __VA_ARGS__;                                       \
    }}
-#define BINARY(name, in, A, in1, B, out, D, expr, ...)   \
-  {name, [](Wave& w, const Inst& i) {                    \
-     [[maybe_unused]] const A a = in(w, i.src[0]);       \
-     [[maybe_unused]] const B b = in1(w, i.src[1]);      \
-     [[maybe_unused]] const D d = static_cast<D>(expr);  \
-     out(w, i.dst, d);                                   \
-     __VA_ARGS__;                                        \
+#define BINARY(name, in, A, in1, B, out, D, expr, ...)  \
+  {name, [](Wave& w, const Inst& i) {                   \
+     [[maybe_unused]] const A a = in(w, i.src[0]);      \
+     [[maybe_unused]] const B b = in1(w, i.src[1]);     \
+     [[maybe_unused]] const D d = static_cast<D>(expr); \
+     out(w, i.dst, d);                                  \
+     __VA_ARGS__;                                       \
    }}
 #define U1(name, expr, ...) UNARY(name, read_s32, u32, write32s, u32, expr, __VA_ARGS__)
 #define Q1(name, expr, ...) UNARY(name, read_s64, u64, write64s, u64, expr, __VA_ARGS__)
@@ -26,34 +26,34 @@ namespace {
 #define Q2(name, expr, ...) BINARY(name, read_s64, u64, read_s64, u64, write64s, u64, expr, __VA_ARGS__)
 #define Q2S(name, expr, ...) BINARY(name, read_s64, u64, read_s32, u32, write64s, u64, expr, __VA_ARGS__)
 #define NONZERO w.scc = d != 0
-#define COMPARE(name, in, T, expr)                          \
-  {name, [](Wave& w, const Inst& i) {                       \
-     const auto a = static_cast<T>(in(w, i.src[0]));        \
-     const auto b = static_cast<T>(in(w, i.src[1]));        \
-     w.scc = (expr);                                        \
+#define COMPARE(name, in, T, expr)                   \
+  {name, [](Wave& w, const Inst& i) {                \
+     const auto a = static_cast<T>(in(w, i.src[0])); \
+     const auto b = static_cast<T>(in(w, i.src[1])); \
+     w.scc = (expr);                                 \
    }}
-#define COMPAREK(name, T, K, expr)                                                  \
-  {name, [](Wave& w, const Inst& i) {                                               \
-     const auto a = static_cast<T>(w.s[i.dst]);                                     \
-     const auto b = static_cast<T>(static_cast<K>(i.imm));                          \
-     w.scc = (expr);                                                                \
+#define COMPAREK(name, T, K, expr)                         \
+  {name, [](Wave& w, const Inst& i) {                      \
+     const auto a = static_cast<T>(w.s[i.dst]);            \
+     const auto b = static_cast<T>(static_cast<K>(i.imm)); \
+     w.scc = (expr);                                       \
    }}
 // Saves EXEC and combines it with the source (`a`, old EXEC `e`).
-#define SAVEEXEC(name, expr)                     \
-  {name, [](Wave& w, const Inst& i) {            \
-     const u64 a = read_s64(w, i.src[0]);        \
-     const u64 e = w.exec();                     \
-     w.set_s64(i.dst, e);                        \
-     w.set_exec(expr);                           \
-     w.scc = w.exec() != 0;                      \
+#define SAVEEXEC(name, expr)              \
+  {name, [](Wave& w, const Inst& i) {     \
+     const u64 a = read_s64(w, i.src[0]); \
+     const u64 e = w.exec();              \
+     w.set_s64(i.dst, e);                 \
+     w.set_exec(expr);                    \
+     w.scc = w.exec() != 0;               \
    }}
-#define WREXEC(name, expr)                       \
-  {name, [](Wave& w, const Inst& i) {            \
-     const u64 a = read_s64(w, i.src[0]);        \
-     const u64 e = w.exec();                     \
-     w.set_exec(expr);                           \
-     w.set_s64(i.dst, expr);                     \
-     w.scc = w.exec() != 0;                      \
+#define WREXEC(name, expr)                \
+  {name, [](Wave& w, const Inst& i) {     \
+     const u64 a = read_s64(w, i.src[0]); \
+     const u64 e = w.exec();              \
+     w.set_exec(expr);                    \
+     w.set_s64(i.dst, expr);              \
+     w.scc = w.exec() != 0;               \
    }}
 
 inline void write32s(Wave& w, unsigned dst, u32 value) { w.s[dst] = value; }
@@ -68,9 +68,13 @@ u64 reverse64(u64 x) {
   return static_cast<u64>(reverse32(static_cast<u32>(x))) << 32 | reverse32(static_cast<u32>(x >> 32));
 }
 template <class T>
-u32 first_one(T x) { return x == 0 ? ~0u : static_cast<u32>(std::countr_zero(x)); }
+u32 first_one(T x) {
+  return x == 0 ? ~0u : static_cast<u32>(std::countr_zero(x));
+}
 template <class T>
-u32 leading(T x) { return x == 0 ? ~0u : static_cast<u32>(std::countl_zero(x)); }
+u32 leading(T x) {
+  return x == 0 ? ~0u : static_cast<u32>(std::countl_zero(x));
+}
 // Bits before the first that differs from the sign; -1 where none does.
 u32 leading_sign32(u32 x) { return leading<u32>(static_cast<i32>(x) < 0 ? ~x : x); }
 u32 leading_sign64(u64 x) { return leading<u64>(static_cast<i64>(x) < 0 ? ~x : x); }
@@ -115,7 +119,8 @@ bool subtract_overflows(u32 a, u32 b, u32 d) { return (((a ^ b) & (a ^ d)) >> 31
 unsigned relative(const Wave& w, unsigned reg) {
   const unsigned index = reg + w.s[kSrcM0];
   if (index > 106)
-    throw Trouble{Fault::Kind::illegal_instruction, -1, 0, 0, "s_movrel: M0 points outside the scalar registers"};
+    throw Trouble{Fault::Kind::illegal_instruction, -1, 0, 0,
+                  "s_movrel: M0 points outside the scalar registers"};
   return index;
 }
 

@@ -12,8 +12,13 @@ void jump(Wave& w, const Inst& i) {
     w.pc = &i + i.imm;
   }
 }
-#define BRANCH(name, condition) \
-  {name, [](Wave& w, const Inst& i) { if (condition) jump(w, i); else (void)i; }}
+#define BRANCH(name, condition)       \
+  {name, [](Wave& w, const Inst& i) { \
+     if (condition)                   \
+       jump(w, i);                    \
+     else                             \
+       (void)i;                       \
+   }}
 
 u64 next_address(const Wave& w, const Inst& i) { return w.around->address_of(i) + i.length; }
 
@@ -38,19 +43,36 @@ void s_trap(Wave& w, const Inst& i) {
   throw Trouble{Fault::Kind::trap, -1, 0, 0, "s_trap " + std::to_string(i.imm & 0xFF)};
 }
 
-// ---- Hardware registers ------------------------------------------------------------------------------------
-enum : unsigned { kMode = 1, kStatus = 2, kTrapStatus = 3, kHwId = 4, kGprAlloc = 5, kLdsAlloc = 6, kMemBases = 15, kXccId = 20 };
+// ---- Hardware registers
+enum : unsigned {
+  kMode = 1,
+  kStatus = 2,
+  kTrapStatus = 3,
+  kHwId = 4,
+  kGprAlloc = 5,
+  kLdsAlloc = 6,
+  kMemBases = 15,
+  kXccId = 20
+};
 
 u32 hardware_register(const Wave& w, unsigned id) {
   switch (id) {
-    case kMode: return w.mode;
-    case kStatus: return w.scc | (w.exec() == 0 ? 1u << 9 : 0) | (w.vcc() == 0 ? 1u << 10 : 0) | 1u << 16;
-    case kHwId: return static_cast<u32>(w.hw_id);
-    case kGprAlloc: return (w.vgprs / 8u - 1u) << 8;
-    case kLdsAlloc: return (w.lds_bytes + 511u) / 512u << 12;
-    case kMemBases: return static_cast<u32>(kPrivateAperture >> 48) | static_cast<u32>(kSharedAperture >> 48) << 16;
-    case kXccId: return static_cast<u32>(w.hw_id >> 32) & 15u;
-    default: return 0;
+    case kMode:
+      return w.mode;
+    case kStatus:
+      return w.scc | (w.exec() == 0 ? 1u << 9 : 0) | (w.vcc() == 0 ? 1u << 10 : 0) | 1u << 16;
+    case kHwId:
+      return static_cast<u32>(w.hw_id);
+    case kGprAlloc:
+      return (w.vgprs / 8u - 1u) << 8;
+    case kLdsAlloc:
+      return (w.lds_bytes + 511u) / 512u << 12;
+    case kMemBases:
+      return static_cast<u32>(kPrivateAperture >> 48) | static_cast<u32>(kSharedAperture >> 48) << 16;
+    case kXccId:
+      return static_cast<u32>(w.hw_id >> 32) & 15u;
+    default:
+      return 0;
   }
 }
 
@@ -70,7 +92,7 @@ void set_register(Wave& w, const Inst& i, u32 value) {
   w.update_special_mode();
 }
 
-// ---- VGPR indexing -----------------------------------------------------------------------------------------
+// ---- VGPR indexing
 void set_gpr_index_mode(Wave& w, u32 mode) {
   w.gpr_index_mode = mode & 15u;
   w.s[kSrcM0] = (w.s[kSrcM0] & ~0xF000u) | (mode & 15u) << 12;
@@ -92,31 +114,39 @@ KERNCAP_SIM_FAMILY(
     {"s_cbranch_cdbgsys_and_user", nothing},
     {"s_getpc_b64", [](Wave& w, const Inst& i) { w.set_s64(i.dst, next_address(w, i)); }},
     {"s_setpc_b64", [](Wave& w, const Inst& i) { w.pc = w.around->code_at(read_s64(w, i.src[0])); }},
-    {"s_swappc_b64", [](Wave& w, const Inst& i) {
+    {"s_swappc_b64",
+     [](Wave& w, const Inst& i) {
        const u64 target = read_s64(w, i.src[0]);
        w.set_s64(i.dst, next_address(w, i));
        w.pc = w.around->code_at(target);
      }},
-    {"s_call_b64", [](Wave& w, const Inst& i) {
+    {"s_call_b64",
+     [](Wave& w, const Inst& i) {
        w.set_s64(i.dst, next_address(w, i));
        jump(w, i);
      }},
     {"s_endpgm", [](Wave& w, const Inst&) { w.stop(Wave::State::done); }},
     {"s_endpgm_saved", [](Wave& w, const Inst&) { w.stop(Wave::State::done); }},
     {"s_barrier", [](Wave& w, const Inst&) { w.stop(Wave::State::at_barrier); }}, {"s_waitcnt", s_waitcnt},
-    {"s_sleep", s_sleep}, {"s_trap", s_trap}, {"s_nop", nothing}, {"s_setprio", nothing}, {"s_sendmsg", nothing},
-    {"s_sendmsghalt", [](Wave& w, const Inst&) { w.stop(Wave::State::done); }}, {"s_wakeup", nothing},
-    {"s_icache_inv", nothing}, {"s_incperflevel", nothing}, {"s_decperflevel", nothing}, {"s_ttracedata", nothing},
-    {"s_setkill", nothing},
-    {"s_sethalt", [](Wave& w, const Inst& i) { if ((i.imm & 1) != 0) w.stop(Wave::State::done); }},
+    {"s_sleep", s_sleep}, {"s_trap", s_trap}, {"s_nop", nothing}, {"s_setprio", nothing},
+    {"s_sendmsg", nothing}, {"s_sendmsghalt", [](Wave& w, const Inst&) { w.stop(Wave::State::done); }},
+    {"s_wakeup", nothing}, {"s_icache_inv", nothing}, {"s_incperflevel", nothing},
+    {"s_decperflevel", nothing}, {"s_ttracedata", nothing}, {"s_setkill", nothing},
+    {"s_sethalt",
+     [](Wave& w, const Inst& i) {
+       if ((i.imm & 1) != 0) w.stop(Wave::State::done);
+     }},
     {"s_getreg_b32", s_getreg},
     {"s_setreg_b32", [](Wave& w, const Inst& i) { set_register(w, i, w.s[i.dst]); }},
     {"s_setreg_imm32_b32", [](Wave& w, const Inst& i) { set_register(w, i, static_cast<u32>(i.imm1)); }},
     {"s_set_gpr_idx_on", s_set_gpr_idx_on},
-    {"s_set_gpr_idx_off", [](Wave& w, const Inst&) { w.gpr_index_mode = 0; w.update_special_mode(); }},
+    {"s_set_gpr_idx_off",
+     [](Wave& w, const Inst&) {
+       w.gpr_index_mode = 0;
+       w.update_special_mode();
+     }},
     {"s_set_gpr_idx_mode", [](Wave& w, const Inst& i) { set_gpr_index_mode(w, static_cast<u32>(i.imm)); }},
-    {"s_set_gpr_idx_idx", [](Wave& w, const Inst& i) {
-       w.s[kSrcM0] = (w.s[kSrcM0] & ~0xFFu) | (read_s32(w, i.src[0]) & 0xFFu);
-     }})
+    {"s_set_gpr_idx_idx",
+     [](Wave& w, const Inst& i) { w.s[kSrcM0] = (w.s[kSrcM0] & ~0xFFu) | (read_s32(w, i.src[0]) & 0xFFu); }})
 
 }  // namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL

@@ -19,8 +19,8 @@ void load(Wave& w, const Inst& i) {
   w.time.lgkm_issue(w.time.now + w.costs->smem_latency);
 }
 
-// A buffer resource in SGPRs: base in 47:0, stride in 61:48, number of records in the third dword. Scalar buffer
-// loads clamp by the records times the stride (or bytes where the stride is 0) and read 0 beyond.
+// A buffer resource in SGPRs: base in 47:0, stride in 61:48, number of records in the third dword. Scalar
+// buffer loads clamp by the records times the stride (or bytes where the stride is 0) and read 0 beyond.
 template <unsigned N>
 void buffer_load(Wave& w, const Inst& i) {
   const u64 low = w.s64(i.saddr);
@@ -62,13 +62,15 @@ Handler fits(Inst& i) {
 
 }  // namespace
 
-KERNCAP_SIM_FAMILY(smem, LOAD("s_load_dword", load, 1), LOAD("s_load_dwordx2", load, 2), LOAD("s_load_dwordx4", load, 4),
-                   LOAD("s_load_dwordx8", load, 8), LOAD("s_load_dwordx16", load, 16),
-                   LOAD("s_buffer_load_dword", buffer_load, 1), LOAD("s_buffer_load_dwordx2", buffer_load, 2),
-                   LOAD("s_buffer_load_dwordx4", buffer_load, 4), LOAD("s_buffer_load_dwordx8", buffer_load, 8),
+KERNCAP_SIM_FAMILY(smem, LOAD("s_load_dword", load, 1), LOAD("s_load_dwordx2", load, 2),
+                   LOAD("s_load_dwordx4", load, 4), LOAD("s_load_dwordx8", load, 8),
+                   LOAD("s_load_dwordx16", load, 16), LOAD("s_buffer_load_dword", buffer_load, 1),
+                   LOAD("s_buffer_load_dwordx2", buffer_load, 2),
+                   LOAD("s_buffer_load_dwordx4", buffer_load, 4),
+                   LOAD("s_buffer_load_dwordx8", buffer_load, 8),
                    LOAD("s_buffer_load_dwordx16", buffer_load, 16), LOAD("s_store_dword", store, 1),
-                   LOAD("s_store_dwordx2", store, 2), LOAD("s_store_dwordx4", store, 4), {"s_memtime", clock_value},
-                   {"s_memrealtime", clock_value}, {"s_dcache_inv", nothing}, {"s_dcache_wb", nothing},
-                   {"s_dcache_inv_vol", nothing}, {"s_dcache_wb_vol", nothing})
+                   LOAD("s_store_dwordx2", store, 2), LOAD("s_store_dwordx4", store, 4),
+                   {"s_memtime", clock_value}, {"s_memrealtime", clock_value}, {"s_dcache_inv", nothing},
+                   {"s_dcache_wb", nothing}, {"s_dcache_inv_vol", nothing}, {"s_dcache_wb_vol", nothing})
 
 }  // namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL

@@ -1,4 +1,5 @@
-// v_div_scale, v_div_fmas and v_div_fixup: the pieces of a correctly rounded division (ISA document, V_DIV_*).
+// v_div_scale, v_div_fmas and v_div_fixup: the pieces of a correctly rounded division (ISA document,
+// V_DIV_*).
 #include "sim/isa/float_ops.h"
 
 namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL {
@@ -58,8 +59,9 @@ typename T::Real scale(typename T::Real s0, typename T::Real s1, typename T::Rea
   return T::exponent(s2) <= T::kSmall ? up(s0) : s0;
 }
 
-// s0: the approximate quotient, s1: denominator, s2: numerator. The document's steps do not round quotients that are
-// denormal, or that overflow, correctly; the device does, so these come from the host's own division.
+// s0: the approximate quotient, s1: denominator, s2: numerator. The document's steps do not round quotients
+// that are denormal, or that overflow, correctly; the device does, so these come from the host's own
+// division.
 template <class T>
 typename T::Real fixup(typename T::Real s0, typename T::Real s1, typename T::Real s2) {
   using Real = typename T::Real;
@@ -132,8 +134,12 @@ void v_div_fmas_f64(Wave& w, const Inst& i) {
   });
 }
 
-struct Fixup32 { static float f(float a, float b, float c) { return fixup<F32>(a, b, c); } };
-struct Fixup64 { static double f(double a, double b, double c) { return fixup<F64>(a, b, c); } };
+struct Fixup32 {
+  static float f(float a, float b, float c) { return fixup<F32>(a, b, c); }
+};
+struct Fixup64 {
+  static double f(double a, double b, double c) { return fixup<F64>(a, b, c); }
+};
 
 template <Handler H, FloatClass C>
 Handler with_class(Inst& i) {
@@ -147,6 +153,7 @@ KERNCAP_SIM_FAMILY(valu_division, {"v_div_scale_f32", nullptr, with_class<v_div_
                    {"v_div_scale_f64", nullptr, with_class<v_div_scale_f64, FloatClass::f64_f16>},
                    {"v_div_fmas_f32", nullptr, with_class<v_div_fmas_f32, FloatClass::f32>},
                    {"v_div_fmas_f64", nullptr, with_class<v_div_fmas_f64, FloatClass::f64_f16>},
-                   {"v_div_fixup_f32", nullptr, bind_f32<Fixup32, 3>}, {"v_div_fixup_f64", nullptr, bind_f64<Fixup64, 3>})
+                   {"v_div_fixup_f32", nullptr, bind_f32<Fixup32, 3>},
+                   {"v_div_fixup_f64", nullptr, bind_f64<Fixup64, 3>})
 
 }  // namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL

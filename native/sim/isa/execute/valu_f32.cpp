@@ -4,14 +4,23 @@
 namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL {
 namespace {
 
-#define OP1(type, expr) struct type { static inline float f(float a) { return (expr); } }
-#define OP2(type, expr) struct type { static inline float f(float a, float b) { return (expr); } }
-#define OP3(type, expr) struct type { static inline float f(float a, float b, float c) { return (expr); } }
+#define OP1(type, expr)                               \
+  struct type {                                       \
+    static inline float f(float a) { return (expr); } \
+  }
+#define OP2(type, expr)                                        \
+  struct type {                                                \
+    static inline float f(float a, float b) { return (expr); } \
+  }
+#define OP3(type, expr)                                                 \
+  struct type {                                                         \
+    static inline float f(float a, float b, float c) { return (expr); } \
+  }
 
 OP2(Add, a + b);
 OP2(Sub, a - b);
 OP2(SubRev, b - a);
-OP2(Mul, a * b);
+OP2(Mul, a* b);
 // Legacy: 0 times anything is 0.
 OP2(MulLegacy, a == 0.0F || b == 0.0F ? 0.0F : a * b);
 OP2(Min, min32(a, b));
@@ -40,12 +49,14 @@ void convert_from_f32(Wave& w, const Inst& i, F f) {
   const SignBits s = sign_bits(i, 0);
   map1(w, i, [=](u32 a) { return f(as_f32(s(a))); });
 }
-#define FROM(name, expr) \
-  {name, [](Wave& w, const Inst& i) { convert_from_f32(w, i, [](float a) -> u32 { return static_cast<u32>(expr); }); }}
+#define FROM(name, expr)                                                            \
+  {name, [](Wave& w, const Inst& i) {                                               \
+     convert_from_f32(w, i, [](float a) -> u32 { return static_cast<u32>(expr); }); \
+   }}
 // f32 results of integer sources: the output modifiers apply.
-#define TO(name, expr)                                                                                            \
-  {name, [](Wave& w, const Inst& i) {                                                                             \
-     map1(w, i, [&i](u32 a) -> u32 { return as_u32(output32(i, static_cast<float>(expr))); });                    \
+#define TO(name, expr)                                                                         \
+  {name, [](Wave& w, const Inst& i) {                                                          \
+     map1(w, i, [&i](u32 a) -> u32 { return as_u32(output32(i, static_cast<float>(expr))); }); \
    }}
 
 u32 frexp_exponent(float a) {
@@ -76,7 +87,7 @@ void cvt_pk_u8(Wave& w, const Inst& i) {
   });
 }
 
-// ---- Cube maps (ISA document, V_CUBE*) ------------------------------------------------------------------------
+// ---- Cube maps (ISA document, V_CUBE*)
 struct Cube {
   float id, sc, tc, ma;
 };
@@ -97,20 +108,21 @@ OP3(CubeMa, cube(a, b, c).ma);
 #define B2(name, op) {name, nullptr, bind_f32<op, 2>}
 #define B3(name, op) {name, nullptr, bind_f32<op, 3>}
 
-KERNCAP_SIM_FAMILY(
-    valu_f32, B2("v_add_f32", Add), B2("v_sub_f32", Sub), B2("v_subrev_f32", SubRev), B2("v_mul_f32", Mul),
-    B2("v_mul_legacy_f32", MulLegacy), B2("v_min_f32", Min), B2("v_max_f32", Max), B3("v_fma_f32", Fma),
-    B3("v_fmac_f32", Fma), B3("v_fmamk_f32", Fma), B3("v_fmaak_f32", Fma), B3("v_min3_f32", Min3),
-    B3("v_max3_f32", Max3), B3("v_med3_f32", Med3), B1("v_trunc_f32", Trunc), B1("v_ceil_f32", Ceil),
-    B1("v_floor_f32", Floor), B1("v_rndne_f32", Rndne), B1("v_fract_f32", Fract),
-    B1("v_frexp_mant_f32", FrexpMantissa), FROM("v_frexp_exp_i32_f32", frexp_exponent(a)),
-    {"v_ldexp_f32", ldexp_f32}, FROM("v_cvt_i32_f32", to_i32(a)), FROM("v_cvt_u32_f32", to_u32(a)),
-    FROM("v_cvt_rpi_i32_f32", to_i32(half_up(a))),
-    FROM("v_cvt_flr_i32_f32", to_i32(__builtin_floor(static_cast<double>(a)))),
-    TO("v_cvt_f32_i32", static_cast<i32>(a)), TO("v_cvt_f32_u32", a), TO("v_cvt_f32_ubyte0", a & 0xFFu),
-    TO("v_cvt_f32_ubyte1", a >> 8 & 0xFFu), TO("v_cvt_f32_ubyte2", a >> 16 & 0xFFu), TO("v_cvt_f32_ubyte3", a >> 24),
-    TO("v_cvt_off_f32_i4", static_cast<float>(static_cast<i32>(a << 28) >> 28) * 0.0625F),
-    {"v_cvt_pk_u8_f32", cvt_pk_u8}, B3("v_cubeid_f32", CubeId), B3("v_cubesc_f32", CubeSc), B3("v_cubetc_f32", CubeTc),
-    B3("v_cubema_f32", CubeMa))
+KERNCAP_SIM_FAMILY(valu_f32, B2("v_add_f32", Add), B2("v_sub_f32", Sub), B2("v_subrev_f32", SubRev),
+                   B2("v_mul_f32", Mul), B2("v_mul_legacy_f32", MulLegacy), B2("v_min_f32", Min),
+                   B2("v_max_f32", Max), B3("v_fma_f32", Fma), B3("v_fmac_f32", Fma), B3("v_fmamk_f32", Fma),
+                   B3("v_fmaak_f32", Fma), B3("v_min3_f32", Min3), B3("v_max3_f32", Max3),
+                   B3("v_med3_f32", Med3), B1("v_trunc_f32", Trunc), B1("v_ceil_f32", Ceil),
+                   B1("v_floor_f32", Floor), B1("v_rndne_f32", Rndne), B1("v_fract_f32", Fract),
+                   B1("v_frexp_mant_f32", FrexpMantissa), FROM("v_frexp_exp_i32_f32", frexp_exponent(a)),
+                   {"v_ldexp_f32", ldexp_f32}, FROM("v_cvt_i32_f32", to_i32(a)),
+                   FROM("v_cvt_u32_f32", to_u32(a)), FROM("v_cvt_rpi_i32_f32", to_i32(half_up(a))),
+                   FROM("v_cvt_flr_i32_f32", to_i32(__builtin_floor(static_cast<double>(a)))),
+                   TO("v_cvt_f32_i32", static_cast<i32>(a)), TO("v_cvt_f32_u32", a),
+                   TO("v_cvt_f32_ubyte0", a & 0xFFu), TO("v_cvt_f32_ubyte1", a >> 8 & 0xFFu),
+                   TO("v_cvt_f32_ubyte2", a >> 16 & 0xFFu), TO("v_cvt_f32_ubyte3", a >> 24),
+                   TO("v_cvt_off_f32_i4", static_cast<float>(static_cast<i32>(a << 28) >> 28) * 0.0625F),
+                   {"v_cvt_pk_u8_f32", cvt_pk_u8}, B3("v_cubeid_f32", CubeId), B3("v_cubesc_f32", CubeSc),
+                   B3("v_cubetc_f32", CubeTc), B3("v_cubema_f32", CubeMa))
 
 }  // namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL

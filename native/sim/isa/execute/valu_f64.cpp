@@ -4,12 +4,21 @@
 namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL {
 namespace {
 
-#define OP1(type, expr) struct type { static inline double f(double a) { return (expr); } }
-#define OP2(type, expr) struct type { static inline double f(double a, double b) { return (expr); } }
-#define OP3(type, expr) struct type { static inline double f(double a, double b, double c) { return (expr); } }
+#define OP1(type, expr)                                 \
+  struct type {                                         \
+    static inline double f(double a) { return (expr); } \
+  }
+#define OP2(type, expr)                                           \
+  struct type {                                                   \
+    static inline double f(double a, double b) { return (expr); } \
+  }
+#define OP3(type, expr)                                                     \
+  struct type {                                                             \
+    static inline double f(double a, double b, double c) { return (expr); } \
+  }
 
 OP2(Add, a + b);
-OP2(Mul, a * b);
+OP2(Mul, a* b);
 OP2(Min, min64(a, b));
 OP2(Max, max64(a, b));
 OP3(Fma, __builtin_fma(a, b, c));
@@ -24,7 +33,8 @@ struct FrexpMantissa {
     return a - a != 0.0 ? a : std::frexp(a, &e);
   }
 };
-// Seeds for Newton iterations on the device; here the correctly rounded value, which is within their tolerance.
+// Seeds for Newton iterations on the device; here the correctly rounded value, which is within their
+// tolerance.
 OP1(Rcp, 1.0 / a);
 OP1(Rsq, 1.0 / __builtin_sqrt(a));
 OP1(Sqrt, __builtin_sqrt(a));
@@ -97,9 +107,8 @@ void v_trig_preop_f64(Wave& w, const Inst& i) {
   Reg t1;
   const Lanes64 a = lanes64(w, i.src[0], t0);
   const u32* b = lanes32(w, i.src[1], t1);
-  write64(w, i.dst, [&](unsigned l) {
-    return as_u64(output64(i, trig_preop(as_f64(modify64(i, 0, a[l])), b[l])));
-  });
+  write64(w, i.dst,
+          [&](unsigned l) { return as_u64(output64(i, trig_preop(as_f64(modify64(i, 0, a[l])), b[l]))); });
 }
 
 }  // namespace
@@ -107,8 +116,11 @@ void v_trig_preop_f64(Wave& w, const Inst& i) {
 #define B1(name, op) {name, nullptr, bind_f64<op, 1>}
 #define B2(name, op) {name, nullptr, bind_f64<op, 2>}
 #define B3(name, op) {name, nullptr, bind_f64<op, 3>}
-#define FROM(name, expr) {name, [](Wave& w, const Inst& i) { from_f64(w, i, [](double a) -> u32 { return static_cast<u32>(expr); }); }}
-#define TO(name, expr) {name, [](Wave& w, const Inst& i) { to_f64(w, i, [](u32 a) { return static_cast<double>(expr); }); }}
+#define FROM(name, expr) \
+  {name,                 \
+   [](Wave& w, const Inst& i) { from_f64(w, i, [](double a) -> u32 { return static_cast<u32>(expr); }); }}
+#define TO(name, expr) \
+  {name, [](Wave& w, const Inst& i) { to_f64(w, i, [](u32 a) { return static_cast<double>(expr); }); }}
 
 // The conversion to f32 rounds as the f32 field of MODE says.
 static Handler bind_f32_result(Inst& i) {
@@ -116,14 +128,15 @@ static Handler bind_f32_result(Inst& i) {
   return v_cvt_f32_f64;
 }
 
-KERNCAP_SIM_FAMILY(valu_f64, B2("v_add_f64", Add), B2("v_mul_f64", Mul), B2("v_min_f64", Min), B2("v_max_f64", Max),
-                   B3("v_fma_f64", Fma), B3("v_fmac_f64", Fma), B1("v_trunc_f64", Trunc), B1("v_ceil_f64", Ceil),
-                   B1("v_floor_f64", Floor), B1("v_rndne_f64", Rndne), B1("v_fract_f64", Fract),
-                   B1("v_frexp_mant_f64", FrexpMantissa), B1("v_rcp_f64", Rcp), B1("v_rsq_f64", Rsq),
-                   B1("v_sqrt_f64", Sqrt), FROM("v_frexp_exp_i32_f64", frexp_exponent(a)),
-                   FROM("v_cvt_i32_f64", to_i32(a)), FROM("v_cvt_u32_f64", to_u32(a)),
-                   TO("v_cvt_f64_i32", static_cast<i32>(a)), TO("v_cvt_f64_u32", a),
-                   {"v_cvt_f32_f64", nullptr, bind_f32_result}, {"v_cvt_f64_f32", v_cvt_f64_f32},
-                   {"v_ldexp_f64", v_ldexp_f64}, {"v_trig_preop_f64", v_trig_preop_f64})
+KERNCAP_SIM_FAMILY(valu_f64, B2("v_add_f64", Add), B2("v_mul_f64", Mul), B2("v_min_f64", Min),
+                   B2("v_max_f64", Max), B3("v_fma_f64", Fma), B3("v_fmac_f64", Fma),
+                   B1("v_trunc_f64", Trunc), B1("v_ceil_f64", Ceil), B1("v_floor_f64", Floor),
+                   B1("v_rndne_f64", Rndne), B1("v_fract_f64", Fract), B1("v_frexp_mant_f64", FrexpMantissa),
+                   B1("v_rcp_f64", Rcp), B1("v_rsq_f64", Rsq), B1("v_sqrt_f64", Sqrt),
+                   FROM("v_frexp_exp_i32_f64", frexp_exponent(a)), FROM("v_cvt_i32_f64", to_i32(a)),
+                   FROM("v_cvt_u32_f64", to_u32(a)), TO("v_cvt_f64_i32", static_cast<i32>(a)),
+                   TO("v_cvt_f64_u32", a), {"v_cvt_f32_f64", nullptr, bind_f32_result},
+                   {"v_cvt_f64_f32", v_cvt_f64_f32}, {"v_ldexp_f64", v_ldexp_f64},
+                   {"v_trig_preop_f64", v_trig_preop_f64})
 
 }  // namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL

@@ -64,7 +64,8 @@ void qsad_pk_u16(Wave& w, const Inst& i) {
   write64(w, i.dst, [=](unsigned l) {
     u64 result = 0;
     for (unsigned n = 0; n < 4; ++n) {
-      const u32 sum = sad4(static_cast<u32>(a[l] >> (8 * n)), b[l], Masked) + static_cast<u32>(c[l] >> (16 * n) & 0xFFFFu);
+      const u32 sum = sad4(static_cast<u32>(a[l] >> (8 * n)), b[l], Masked) +
+                      static_cast<u32>(c[l] >> (16 * n) & 0xFFFFu);
       result |= static_cast<u64>(sum & 0xFFFFu) << (16 * n);
     }
     return result;
@@ -81,19 +82,25 @@ void mqsad_u32(Wave& w, const Inst& i) {
     Operand part = i.src[2];
     if (part.kind == Operand::Kind::vgpr) part.reg = static_cast<u16>(part.reg + n);
     const u32* c = lanes32(w, part, t2);
-    for (unsigned l = 0; l < kLanes; ++l) sum[n][l] = sad4(static_cast<u32>(a[l] >> (8 * n)), b[l], true) + c[l];
+    for (unsigned l = 0; l < kLanes; ++l)
+      sum[n][l] = sad4(static_cast<u32>(a[l] >> (8 * n)), b[l], true) + c[l];
   }
   for (unsigned n = 0; n < 4; ++n) write32(w, i.dst + n, [&](unsigned l) { return sum[n][l]; });
 }
 
 }  // namespace
 
-KERNCAP_SIM_FAMILY(
-    valu_int64, {"v_lshlrev_b64", [](Wave& w, const Inst& i) { shift64(w, i, [](u32 n, u64 x) { return x << n; }); }},
-    {"v_lshrrev_b64", [](Wave& w, const Inst& i) { shift64(w, i, [](u32 n, u64 x) { return x >> n; }); }},
-    {"v_ashrrev_i64",
-     [](Wave& w, const Inst& i) { shift64(w, i, [](u32 n, u64 x) { return static_cast<u64>(static_cast<i64>(x) >> n); }); }},
-    {"v_lshl_add_u64", lshl_add_u64}, {"v_mad_u64_u32", mad64<false>}, {"v_mad_i64_i32", mad64<true>},
-    {"v_qsad_pk_u16_u8", qsad_pk_u16<false>}, {"v_mqsad_pk_u16_u8", qsad_pk_u16<true>}, {"v_mqsad_u32_u8", mqsad_u32})
+KERNCAP_SIM_FAMILY(valu_int64,
+                   {"v_lshlrev_b64",
+                    [](Wave& w, const Inst& i) { shift64(w, i, [](u32 n, u64 x) { return x << n; }); }},
+                   {"v_lshrrev_b64",
+                    [](Wave& w, const Inst& i) { shift64(w, i, [](u32 n, u64 x) { return x >> n; }); }},
+                   {"v_ashrrev_i64",
+                    [](Wave& w, const Inst& i) {
+                      shift64(w, i, [](u32 n, u64 x) { return static_cast<u64>(static_cast<i64>(x) >> n); });
+                    }},
+                   {"v_lshl_add_u64", lshl_add_u64}, {"v_mad_u64_u32", mad64<false>},
+                   {"v_mad_i64_i32", mad64<true>}, {"v_qsad_pk_u16_u8", qsad_pk_u16<false>},
+                   {"v_mqsad_pk_u16_u8", qsad_pk_u16<true>}, {"v_mqsad_u32_u8", mqsad_u32})
 
 }  // namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL

@@ -4,7 +4,9 @@
 namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL {
 namespace {
 
-void v_mov_b32(Wave& w, const Inst& i) { map1(w, i, [](u32 a) { return a; }); }
+void v_mov_b32(Wave& w, const Inst& i) {
+  map1(w, i, [](u32 a) { return a; });
+}
 
 void v_mov_b64(Wave& w, const Inst& i) {
   Temp64 t;
@@ -34,9 +36,7 @@ void v_readfirstlane(Wave& w, const Inst& i) {
   w.s[i.dst] = lane_value(w, i.src[0], lane);
 }
 // Both ignore EXEC.
-void v_readlane(Wave& w, const Inst& i) {
-  w.s[i.dst] = lane_value(w, i.src[0], read_s32(w, i.src[1]) & 63u);
-}
+void v_readlane(Wave& w, const Inst& i) { w.s[i.dst] = lane_value(w, i.src[0], read_s32(w, i.src[1]) & 63u); }
 void v_writelane(Wave& w, const Inst& i) {
   w.v[i.dst].lane[read_s32(w, i.src[1]) & 63u] = read_s32(w, i.src[0]);
 }
@@ -56,10 +56,11 @@ void nothing(Wave& /*w*/, const Inst& /*i*/) {}
 
 }  // namespace
 
-KERNCAP_SIM_FAMILY(valu_move, {"v_mov_b32", v_mov_b32}, {"v_mov_b64", v_mov_b64}, {"v_cndmask_b32", v_cndmask_b32},
-                   {"v_readfirstlane_b32", v_readfirstlane}, {"v_readlane_b32", v_readlane},
-                   {"v_writelane_b32", v_writelane}, {"v_accvgpr_read_b32", v_mov_b32},
-                   {"v_accvgpr_write_b32", v_mov_b32}, {"v_accvgpr_mov_b32", v_mov_b32}, {"v_swap_b32", v_swap},
-                   {"v_nop", nothing}, {"v_clrexcp", nothing})
+KERNCAP_SIM_FAMILY(valu_move, {"v_mov_b32", v_mov_b32}, {"v_mov_b64", v_mov_b64},
+                   {"v_cndmask_b32", v_cndmask_b32}, {"v_readfirstlane_b32", v_readfirstlane},
+                   {"v_readlane_b32", v_readlane}, {"v_writelane_b32", v_writelane},
+                   {"v_accvgpr_read_b32", v_mov_b32}, {"v_accvgpr_write_b32", v_mov_b32},
+                   {"v_accvgpr_mov_b32", v_mov_b32}, {"v_swap_b32", v_swap}, {"v_nop", nothing},
+                   {"v_clrexcp", nothing})
 
 }  // namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL

@@ -171,7 +171,7 @@ def forms(name: str) -> Iterator[Candidate]:
 
 
 def classify(words: list[int]) -> tuple[str, int]:
-    """The encoding and opcode of an instruction of gfx9 (Vega, CDNA ISA documents, chapter "Microcode formats")."""
+    """Encoding and opcode of an instruction of gfx9 (CDNA ISA documents, "Microcode formats")."""
     w = words[0]
     top = w >> 26
     if w >> 23 == 0x17D:
@@ -210,9 +210,25 @@ def assemble(clang: list[str], arch: str, lines: list[str]) -> tuple[str, str]:
         source = Path(folder) / "sweep.s"
         source.write_text("\n".join(lines) + "\n")
         done = subprocess.run(
-            [*clang, "-cc1as", "-triple", "amdgcn-amd-amdhsa", "-target-cpu", arch, "-filetype", "asm",
-             "-show-encoding", "-o", "-", str(source)],
-            capture_output=True, text=True, timeout=600, check=False)
+            [
+                *clang,
+                "-cc1as",
+                "-triple",
+                "amdgcn-amd-amdhsa",
+                "-target-cpu",
+                arch,
+                "-filetype",
+                "asm",
+                "-show-encoding",
+                "-o",
+                "-",
+                str(source),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
     return done.stdout, done.stderr
 
 
@@ -231,7 +247,7 @@ def sweep(clang: list[str], arch: str, mnemonics: list[str]) -> dict[tuple[str, 
     rows: dict[tuple[str, int], tuple[str, str]] = {}
     for (line, slots), match in zip(accepted, encodings, strict=True):
         data = [int(b, 16) if b.startswith("0x") else 0 for b in match.group(3).split(",")]
-        words = [int.from_bytes(bytes(data[i:i + 4]), "little") for i in range(0, len(data), 4)]
+        words = [int.from_bytes(bytes(data[i : i + 4]), "little") for i in range(0, len(data), 4)]
         key = classify(words)
         name = re.sub(r"_(e32|e64|dpp|sdwa)$", "", line.split()[0])
         if key[0] == "VOPC":
@@ -279,7 +295,7 @@ def fits(encoding: str, name: str, slots: str, words: list[int]) -> bool:
         if encoding in LETTERS:
             if letter not in LETTERS[encoding]:
                 return False
-            if letter == "k" and (encoding == "SOP1" or encoding == "SOPC" and "set_gpr_idx" not in name):
+            if letter == "k" and (encoding == "SOP1" or (encoding == "SOPC" and "set_gpr_idx" not in name)):
                 return False
             if letter == "k" and encoding == "SMEM" and not name.startswith("s_atc"):
                 return False
