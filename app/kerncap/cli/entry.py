@@ -19,6 +19,7 @@ BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE ended
 
 # Subcommand -> its one-line help; modules are imported only when their command runs.
 COMMANDS = {
+    "tui": "the terminal UI; `kerncap` alone on a terminal opens it too",
     "profile": "rank a program's kernels by device time",
     "extract": "capture one dispatch of a kernel, with memory, code and source",
     "replay": "run a captured kernel alone and time it",
@@ -69,15 +70,21 @@ class LazyGroup(click.Group):
 )
 @click.version_option(kerncap.__version__, prog_name="kerncap")
 @click.pass_context
-def cli(ctx: click.Context) -> None:
+def cli(ctx: click.Context) -> Any:
     """Take one GPU kernel out of a running program with everything it needs, so that an edit is rebuilt,
     timed and checked alone.
 
     Exit codes: 0 passed; 1 verdict FAIL; 2 usage; 3 inconclusive; 4 no such device, tool or runtime; 5 the
     program failed, or never launched the kernel; 6 damaged capture; 130 interrupted.
     """
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+    if ctx.invoked_subcommand is not None:
+        return None
+    from kerncap.cli import tui_command
+
+    if tui_command.on_terminal():
+        return ctx.invoke(tui_command.command)
+    click.echo(ctx.get_help())
+    return None
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

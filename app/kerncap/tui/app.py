@@ -49,6 +49,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App
 from textual.binding import BindingType
+from textual.message import Message
 from textual.screen import Screen
 
 from kerncap.tui.actions import Action, bindings
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from textual.command import CommandPalette, Provider
 
     from kerncap.core.workload import Command
+    from kerncap.tui.services.program import Program
 
 _FORCED_END_S = 6.0
 
@@ -68,7 +70,9 @@ ACTIONS = (
     Action("quit", "q,ctrl+q", "Quit", "End the program that runs, and leave.", bar="quit", call="leave"),
     Action("reload", "", "Reload the configuration", "Read tui.toml again: keys, theme and refresh."),
     Action("write_config", "", "Write a configuration", "Put a commented tui.toml where there is none."),
-    Action("theme", "", "Change the theme", "Look through the themes; tui.toml keeps one.", call="change_theme"),
+    Action(
+        "theme", "", "Change the theme", "Look through the themes; tui.toml keeps one.", call="change_theme"
+    ),
     Action("screenshot", "", "Screenshot", "Save this screen as an SVG picture.", call="save_screenshot"),
 )
 
@@ -99,6 +103,7 @@ class KerncapApp(App[int]):
         device: str | None = None,
         source_dir: Path | None = None,
         guided: bool = False,
+        workbench: Path | None = None,
         settings: Settings | None = None,
         remembered: Remembered | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -110,6 +115,7 @@ class KerncapApp(App[int]):
         self.device = device
         self.source_dir = source_dir
         self.guided = guided
+        self.workbench = workbench
         self.keymap: dict[str, str] = dict(self.settings.keymap)
         self._problems = list(self.settings.problems)
         if not os.environ.get("NO_COLOR"):
@@ -150,6 +156,8 @@ class KerncapApp(App[int]):
                     loop.add_signal_handler(number, self._on_signal, number)
         if self._problems:
             self.call_after_refresh(self._say_problems)
+        if self.workbench is not None:
+            self.call_after_refresh(self.open_workbench, self.workbench)
 
     def _say_problems(self) -> None:
         self.tell(". ".join(self._problems), "warning", lasting=True)
@@ -162,6 +170,14 @@ class KerncapApp(App[int]):
             if teller is not None:
                 teller(text, severity, lasting=lasting)
                 return
+
+    def make_program(
+        self, run: int, command: Command, device: str | None, post: Callable[[Message], object], hertz: float
+    ) -> Program:
+        """A run of the program; tests put their own in place of it."""
+        from kerncap.tui.services.program import LiveProgram
+
+        return LiveProgram(run, command, device, post, hertz)
 
     # Screens
 
@@ -269,11 +285,12 @@ def run(
     *,
     device: str | None = None,
     source_dir: Path | None = None,
+    workbench: Path | None = None,
     mouse: bool = True,
     guided: bool = False,
 ) -> int:
-    """Runs the terminal UI until the user leaves it; returns the exit code."""
-    app = KerncapApp(command, device=device, source_dir=source_dir, guided=guided)
+    """Runs the terminal UI until the user leaves it; returns the exit code. `workbench`: a reproducer to open."""
+    app = KerncapApp(command, device=device, source_dir=source_dir, guided=guided, workbench=workbench)
     app.run(mouse=mouse and app.settings.mouse)
     sys.stdout.flush()
     return int(app.return_code or 0)

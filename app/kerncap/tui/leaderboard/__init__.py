@@ -1,0 +1,1 @@
+"""The leaderboard: what the program's kernels cost, live."""

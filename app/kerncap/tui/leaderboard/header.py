@@ -1,0 +1,141 @@
+"""Two lines over the ranking: what runs, on what, how far, and what watching costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+from textual.widget import Widget
+
+from kerncap.tui.leaderboard.columns import count, duration
+from kerncap.tui.messages import Board
+from kerncap.tui.widgets.line_table import fitted
+
+if TYPE_CHECKING:
+    from kerncap.core.workload import Command
+
+
+class State(Enum):
+    """What the program does."""
+
+    NONE = "no program"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    EXITED = "exited"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What the header shows."""
+
+    command: Command | None = None
+    device: str = ""
+    state: State = State.NONE
+    outcome: str = ""  # "exit status 3", "ended by SIGSEGV"
+    board: Board = Board()
+    frozen: bool = False
+    paused: bool = False
+    filter: str = ""
+    shown: int = 0
+    marked: int = 0
+
+
+def clock_text(seconds: float) -> str:
+    """Elapsed time: `12.3 s`, `4:05`, `1:02:03`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def cost_text(board: Board) -> str:
+    """What the interposer took of the program's time; several threads may share it."""
+    if board.elapsed_s <= 0 or not board.dispatches:
+        return "cost -"
+    part = board.own_ns / 1e9 / board.elapsed_s
+    return f"cost {part:.2%} ({duration(board.own_ns)})"
+
+
+_STATE_STYLES = {
+    State.RUNNING: "bold $text-success",
+    State.STARTING: "bold",
+    State.STOPPING: "bold $text-warning",
+    State.EXITED: "bold",
+    State.FAILED: "bold $text-error",
+    State.NONE: "dim",
+}
+
+
+def lines_of(heading: Heading, width: int) -> Content:
+    """Both lines, cut to the width."""
+    board = heading.board
+    state = heading.state.value
+    if heading.outcome:
+        state = f"{state}: {heading.outcome}" if heading.state is not State.EXITED else heading.outcome
+    title = heading.command.text() if heading.command else "no program: r runs one"
+    head = " kerncap "
+    room = max(8, width - len(head) - len(state) - 3)
+    name = "".join(char if char.isprintable() else "?" for char in title)
+    first = Content.assemble(
+        (head, "bold reverse"),
+        (" " + fitted(name, room) + " ", ""),
+        (state + " ", _STATE_STYLES[heading.state]),
+    )
+    timed = "" if board.timed == board.dispatches else f", {count(board.timed)} timed"
+    facts = [
+        heading.device or "-",
+        clock_text(board.elapsed_s),
+        f"{count(board.dispatches)} dispatches{timed}",
+        f"{heading.shown} of {len(board.kernels)} kernels"
+        if heading.filter
+        else f"{len(board.kernels)} kernels",
+        cost_text(board),
+    ]
+    if board.processes > 1:
+        facts.append(f"{board.processes} processes")
+    if board.simulated:
+        facts.append("simulated time")
+    flags = []
+    if heading.paused:
+        flags.append("PAUSED")
+    if heading.frozen:
+        flags.append("ORDER FROZEN")
+    if heading.filter:
+        flags.append(f"/{heading.filter}")
+    if heading.marked:
+        flags.append(f"{heading.marked} marked")
+    text = "  ".join(facts)
+    tail = "  ".join(flags)
+    room = width - 2 - (len(tail) + 2 if tail else 0)
+    second = Content.assemble(
+        (" " + fitted(text, max(0, room)), "dim"), ("  " + tail if tail else "", "bold $warning")
+    )
+    return Content("\n").join([first, second])
+
+
+class BoardHeader(Widget):
+    """The two lines."""
+
+    DEFAULT_CSS = """
+    BoardHeader { height: 2; background: $panel; }
+    BoardHeader:ansi { background: ansi_default; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="header")
+        self.heading = Heading()
+
+    def show(self, heading: Heading) -> None:
+        """Shows other facts."""
+        if heading != self.heading:
+            self.heading = heading
+            self.refresh()
+
+    def render(self) -> Content:
+        """The lines for the width at hand."""
+        return lines_of(self.heading, self.size.width)

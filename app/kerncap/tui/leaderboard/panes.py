@@ -1,0 +1,134 @@
+"""The filter line and the program's own output."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Log, Static
+
+from kerncap.tui.leaderboard.ranking import Filter
+
+_KEPT_LINES = 5000
+
+
+class FilterLine(Horizontal):
+    """`/`: a regular expression, applied while it is typed. Enter keeps it, escape takes it away."""
+
+    DEFAULT_CSS = """
+    FilterLine { height: 1; display: none; background: $surface; }
+    FilterLine.-open { display: block; }
+    FilterLine Static { width: auto; }
+    FilterLine Input { width: 1fr; height: 1; border: none; padding: 0; background: $surface; }
+    FilterLine #filter-problem { color: $text-error; padding-left: 1; max-width: 60%; }
+    """
+    BINDINGS = [Binding("escape", "drop", "Clear the filter", show=False)]
+
+    class Changed(Message):
+        """Another filter is to be used."""
+
+        def __init__(self, filter: Filter) -> None:
+            super().__init__()
+            self.filter = filter
+
+    class Closed(Message):
+        """The line is done with."""
+
+    def compose(self) -> ComposeResult:
+        """A prompt, the text, and what is wrong with it."""
+        yield Static(Content(" /"), markup=False)
+        yield Input(
+            id="filter-text", compact=True, placeholder="regular expression; ! before it: what does not match"
+        )
+        yield Static("", markup=False, id="filter-problem")
+
+    def open(self, text: str) -> None:
+        """Shows the line with `text` to change."""
+        self.add_class("-open")
+        field = self.query_one(Input)
+        field.value = text
+        field.focus()
+        field.action_end()
+
+    def close(self) -> None:
+        """Hides it."""
+        self.remove_class("-open")
+        self.post_message(self.Closed())
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Applied at every key; what is no expression yet changes nothing."""
+        event.stop()
+        problem = self.query_one("#filter-problem", Static)
+        try:
+            self.post_message(self.Changed(Filter.parse(event.value)))
+            problem.update("")
+        except ValueError as error:
+            problem.update(Content(str(error)))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter keeps what is there."""
+        event.stop()
+        self.close()
+
+    def action_drop(self) -> None:
+        """Escape: no filter."""
+        self.query_one(Input).value = ""
+        self.post_message(self.Changed(Filter()))
+        self.close()
+
+
+class OutputPane(Vertical):
+    """What the program printed, its last 5000 lines, following the end unless scrolled up."""
+
+    DEFAULT_CSS = """
+    OutputPane { height: 8; background: $surface; }
+    OutputPane > #output-title { height: 1; color: $accent; padding: 0 1; border: none; background: $panel; }
+    OutputPane > Log { height: 1fr; background: $surface; padding: 0 1; scrollbar-gutter: auto; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="output")
+        self._lines = 0
+        self._skipped = 0
+        self._title = ""
+
+    def compose(self) -> ComposeResult:
+        """A title and the lines."""
+        yield Static(Content("output of the program"), markup=False, id="output-title")
+        yield Log(highlight=False, max_lines=_KEPT_LINES, auto_scroll=True, id="output-log")
+
+    def add(self, lines: tuple[str, ...], skipped: int, total_bytes: int) -> None:
+        """More lines."""
+        log = self.query_one(Log)
+        if skipped:
+            log.write_lines([f"... {skipped} lines came too fast to be shown ..."])
+        log.write_lines(lines)
+        self._lines += len(lines) + skipped
+        self._skipped += skipped
+        self._retitle(f"output of the program: {self._lines} lines, {_bytes(total_bytes)}")
+
+    @property
+    def count(self) -> int:
+        """How many lines the program has printed."""
+        return self._lines
+
+    def begin(self) -> None:
+        """Another run: empty."""
+        self.query_one(Log).clear()
+        self._lines = self._skipped = 0
+        self._retitle("output of the program")
+
+    def _retitle(self, text: str) -> None:
+        if text != self._title:
+            self._title = text
+            self.query_one("#output-title", Static).update(Content(text))
+
+
+def _bytes(value: float) -> str:
+    for unit in ("B", "KB", "MB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"

@@ -1,0 +1,522 @@
+"""The first screen: a program's kernels, ranked live."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+from textual.timer import Timer
+
+from kerncap.core.errors import KerncapError
+from kerncap.core.names import base_name, one_line
+from kerncap.core.workload import Command, parse_command
+from kerncap.tui.actions import bindings
+from kerncap.tui.leaderboard.detail import DetailPane
+from kerncap.tui.leaderboard.header import BoardHeader, Heading, State
+from kerncap.tui.leaderboard.keys import ACTIONS, GROUP
+from kerncap.tui.leaderboard.panes import FilterLine, OutputPane
+from kerncap.tui.leaderboard.ranking import SORTS, Filter, Sort
+from kerncap.tui.leaderboard.table import BoardTable
+from kerncap.tui.messages import (
+    Board,
+    Figures,
+    Output,
+    ProgramEnded,
+    ProgramFailed,
+    ProgramStarted,
+)
+from kerncap.tui.screens.base import KerncapScreen
+from kerncap.tui.settings import HZ_RANGE
+from kerncap.tui.widgets.bars import StatusLine
+from kerncap.tui.widgets.line_table import LineTable
+
+if TYPE_CHECKING:
+    from kerncap.core.live import KernelStats
+    from kerncap.tui.services.program import Program
+
+_LOOK_FOR_SOURCE_S = 0.3
+_ROOM_FOR_PANES = (100, 30)  # columns and rows from which detail and output are shown unasked
+
+
+class LeaderboardScreen(KerncapScreen):
+    """`command` is run at once; without one the screen says how to run one."""
+
+    GROUP = GROUP
+    BINDINGS = bindings(GROUP, "Leaderboard", ACTIONS)
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (150, "-broad")]
+    DEFAULT_CSS = """
+    LeaderboardScreen #main { height: 1fr; layout: vertical; }
+    LeaderboardScreen #left { height: 1fr; width: 1fr; }
+    LeaderboardScreen DetailPane { height: 13; width: 1fr; }
+    LeaderboardScreen.-narrow DetailPane { height: 9; }
+    LeaderboardScreen.-narrow OutputPane { height: 6; }
+    LeaderboardScreen.-broad #main { layout: horizontal; }
+    LeaderboardScreen.-broad DetailPane { width: 40%; height: 1fr; border-top: none; border-left: solid $primary 50%; }
+    LeaderboardScreen.-broad OutputPane { height: 12; }
+    """
+
+    def __init__(self, command: Command | None) -> None:
+        super().__init__()
+        self.command = command
+        self.program: Program | None = None
+        self._runs = 0
+        self._heading = Heading()
+        self._latest = Board()  # the newest figures, which a paused view does not show yet
+        self._hertz = 5.0
+        self._sources: dict[str, str] = {}
+        self._source_timer: Timer | None = None
+        self._extracted: Path | None = None
+
+    def compose_body(self) -> ComposeResult:
+        """Header, ranking, panes."""
+        yield BoardHeader()
+        with Container(id="main"):
+            with Vertical(id="left"):
+                yield BoardTable()
+                yield FilterLine()
+                yield OutputPane()
+            yield DetailPane()
+
+    @property
+    def table(self) -> BoardTable:
+        """The ranking."""
+        return self.query_one(BoardTable)
+
+    # Begin and end
+
+    def on_mount(self) -> None:
+        """What is remembered applies; the program starts."""
+        app = self.kerncap
+        self._hertz = app.settings.refresh_hz
+        remembered = app.remembered
+        table = self.table
+        key = remembered.get("leaderboard.sort", "total")
+        table.sort = Sort(key if key in SORTS else "total", remembered.get("leaderboard.reverse", False))
+        table.wide = remembered.get("leaderboard.wide", False)
+        table.empty_text = "No kernel has been dispatched yet."
+        table.focus()
+        self._arrange_panes()
+        if self.command is not None:
+            self.call_after_refresh(self._start)
+        else:
+            table.empty_text = "Press r to run a program, c for the captures on disk."
+            self._show_heading()
+            self.call_after_refresh(self._offer_resume)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Panes follow the size of the terminal unless the user has decided."""
+        self._arrange_panes()
+
+    def _arrange_panes(self) -> None:
+        width, height = self.app.size
+        for name, kind, room in (
+            (
+                "detail",
+                DetailPane,
+                width >= 150 or (width >= _ROOM_FOR_PANES[0] and height >= _ROOM_FOR_PANES[1]),
+            ),
+            ("output", OutputPane, height >= _ROOM_FOR_PANES[1]),
+        ):
+            wish = self.kerncap.remembered.get(f"leaderboard.{name}", "auto")
+            self.query_one(kind).display = room if wish == "auto" else wish == "on"
+
+    def _offer_resume(self) -> None:
+        remembered = self.kerncap.remembered
+        if not remembered.get("resume.cut_off", False):
+            return
+        from kerncap.tui.widgets.confirm import Confirm
+
+        directory = remembered.get("resume.workbench", "")
+        words = remembered.get("resume.command", [])
+        if directory and Path(directory).is_dir():
+            question = f"The last session was cut off, with the workbench on {directory}. Go on there?"
+        elif words:
+            question = f"The last session was cut off while it ran {shlex.join(words)}. Run it again?"
+        else:
+            return
+
+        def answered(yes: bool | None) -> None:
+            remembered.set("resume.cut_off", None)
+            if not yes:
+                return
+            if words:
+                self.command = Command(tuple(words))
+            if directory and Path(directory).is_dir():
+                self._show_heading()
+                self.kerncap.open_workbench(directory)
+            else:
+                self._start()
+
+        self.app.push_screen(Confirm(question, "Resume", "No"), answered)
+
+    def close_down(self) -> None:
+        """The program ends with us."""
+        if self.program is not None:
+            self.program.end_now()
+
+    # The program
+
+    @property
+    def running(self) -> bool:
+        """Whether the program runs, or is about to."""
+        return self._heading.state in (State.STARTING, State.RUNNING, State.STOPPING)
+
+    def _start(self) -> None:
+        assert self.command is not None
+        app = self.kerncap
+        self._runs += 1
+        self._latest = Board()
+        self.table.clear()
+        self.table.empty_text = "No kernel has been dispatched yet."
+        self.query_one(OutputPane).begin()
+        self.program = app.make_program(self._runs, self.command, app.device, self.post_message, self._hertz)
+        app.remembered.set("resume.command", list(self.command.arguments))
+        self._show_heading(
+            state=State.STARTING, outcome="", paused=False, board=Board(), device=app.device or ""
+        )
+        self.program.start()
+
+    @on(ProgramStarted)
+    def _started(self, message: ProgramStarted) -> None:
+        if message.run == self._runs:
+            self._show_heading(state=State.RUNNING, device=message.device)
+            self._hint()
+
+    @on(Figures)
+    def _figures(self, message: Figures) -> None:
+        if message.run != self._runs:
+            return
+        self._latest = message.board
+        if self._heading.paused:
+            return
+        self.table.take(message.board)
+        self._show_heading(board=message.board)
+        self._show_detail()
+        self._hint()
+
+    @on(Output)
+    def _output(self, message: Output) -> None:
+        if message.run == self._runs:
+            self.query_one(OutputPane).add(message.lines, message.skipped, message.total_bytes)
+
+    @on(ProgramEnded)
+    def _ended(self, message: ProgramEnded) -> None:
+        if message.run != self._runs:
+            return
+        ended = message.ended
+        good = ended is not None and ended.ok
+        stopped = self._heading.state is State.STOPPING
+        outcome = ended.text() if ended else "ended"
+        if stopped:
+            outcome = f"stopped ({outcome})"
+        self._show_heading(state=State.EXITED if good or stopped else State.FAILED, outcome=outcome)
+        seen = self._latest.dispatches
+        if not good and not stopped:
+            more = " Its last words are in the output pane (o)." if self._has_output() else ""
+            what = f"after {seen} dispatches" if seen else "before any dispatch was seen"
+            self.tell(f"The program failed ({outcome}) {what}.{more}", "error", lasting=True)
+            if not self.query_one(OutputPane).display and self._has_output():
+                self.query_one(OutputPane).display = True
+        elif not seen:
+            self.tell(f"No dispatch was seen. {message.reason}", "warning", lasting=True)
+        elif message.left:
+            self.tell(f"{message.left} processes that the program started still run.", "warning")
+        elif self._latest.notes:
+            self.tell("; ".join(self._latest.notes), "warning", lasting=True)
+        self.table.empty_text = "No dispatch was seen."
+        self.table.repaint()
+        self._hint()
+
+    @on(ProgramFailed)
+    def _failed(self, message: ProgramFailed) -> None:
+        if message.run == self._runs:
+            self._show_heading(state=State.FAILED, outcome="not started")
+            self.tell(f"{message.sentence} R names another program.", "error", lasting=True)
+
+    def _has_output(self) -> bool:
+        return bool(self.query_one(OutputPane).count)
+
+    # What is on screen
+
+    def _show_heading(self, **changes: Any) -> None:
+        table = self.table
+        self._heading = replace(
+            self._heading,
+            command=self.command,
+            frozen=table.frozen,
+            filter=table.filter.text,
+            shown=len(table.shown),
+            marked=len(table.marked),
+            **changes,
+        )
+        self.query_one(BoardHeader).show(self._heading)
+
+    def _show_detail(self) -> None:
+        pane = self.query_one(DetailPane)
+        if not pane.display:
+            return
+        kernel = self.table.selected
+        source = self._sources.get(kernel.id, "") if kernel else ""
+        clock = " (simulated)" if self.table.board.simulated else ""
+        pane.show(kernel, source, clock)
+        if kernel is not None and kernel.id not in self._sources and self._source_timer is None:
+            self._source_timer = self.set_timer(_LOOK_FOR_SOURCE_S, self._look_for_source)
+
+    def _look_for_source(self) -> None:
+        self._source_timer = None
+        kernel = self.table.selected
+        if kernel is None or kernel.id in self._sources:
+            return
+        self._sources[kernel.id] = ""
+        from kerncap.tui.services.source_sites import site_of
+
+        roots = self._source_roots()
+
+        def look(kernel: KernelStats = kernel) -> None:
+            text = site_of(kernel.symbol, roots)
+            self.app.call_from_thread(self._source_found, kernel.id, text)
+
+        self.run_worker(look, thread=True, group="source", exit_on_error=False)
+
+    def _source_found(self, ident: str, text: str) -> None:
+        self._sources[ident] = text
+        self._show_detail()
+
+    def _source_roots(self) -> list[Path]:
+        if self.kerncap.source_dir is not None:
+            return [self.kerncap.source_dir]
+        if self.command is not None and "/" in self.command.arguments[0]:
+            return [Path(self.command.arguments[0]).absolute().parent, Path.cwd()]
+        return [Path.cwd()]
+
+    @on(LineTable.Moved)
+    def _moved(self, message: LineTable.Moved) -> None:
+        message.stop()
+        self._show_detail()
+        self._hint()
+
+    @on(LineTable.Chosen)
+    def _chosen(self, message: LineTable.Chosen) -> None:
+        message.stop()
+        self.action_extract()
+
+    def _hint(self) -> None:
+        if not self.kerncap.guided:
+            return
+        line = self.query_one(StatusLine)
+        kernel = self.table.selected
+        if self._extracted is not None:
+            line.hint("Every capture is under c. Press enter on one there to work on it, or q to leave.")
+        elif kernel is None:
+            line.hint("The demonstration program starts: a small language model on a simulated GPU.")
+        else:
+            name = one_line(base_name(kernel.name), 40)
+            line.hint(
+                f"Kernels by device time, live. Choose one with ↑ ↓, then press e to take it out: {name}."
+            )
+
+    # Keys
+
+    def action_sort(self, key: str) -> None:
+        """Sorts by a column; again: the other way round."""
+        table = self.table
+        table.sort = table.sort.clicked(key)
+        table.frozen = False
+        table.rank()
+        self.kerncap.remembered.set("leaderboard.sort", table.sort.key)
+        self.kerncap.remembered.set("leaderboard.reverse", table.sort.reverse)
+        self._show_heading()
+
+    def action_filter(self) -> None:
+        """Opens the filter line."""
+        self.query_one(FilterLine).open(self.table.filter.text)
+
+    @on(FilterLine.Changed)
+    def _filter_changed(self, message: FilterLine.Changed) -> None:
+        self.table.set_filter(message.filter)
+        if message.filter.text and not self.table.shown and self.table.board.kernels:
+            self.table.empty_text = f"No kernel fits /{message.filter.text}"
+            self.table.repaint()
+        self._show_heading()
+        self._show_detail()
+
+    @on(FilterLine.Closed)
+    def _filter_closed(self) -> None:
+        self.table.focus()
+
+    def action_back(self) -> None:
+        """Escape: to the table; then no filter."""
+        if self.focused is not self.table:
+            self.table.focus()
+        elif self.table.filter.text:
+            self.post_message(FilterLine.Changed(Filter()))
+
+    def action_freeze(self) -> None:
+        """Rows stay where they are, or are sorted again."""
+        self.table.frozen = not self.table.frozen
+        self.table.rank()
+        self._show_heading()
+
+    def action_pause(self) -> None:
+        """The view stands still, or catches up."""
+        paused = not self._heading.paused
+        if not paused:
+            self.table.take(self._latest)
+            self._show_detail()
+        self._show_heading(paused=paused, board=self.table.board)
+
+    def action_wide(self) -> None:
+        """Names in full."""
+        self.table.wide = not self.table.wide
+        self.table.arrange()
+        self.table.repaint()
+        self.kerncap.remembered.set("leaderboard.wide", self.table.wide)
+
+    def _toggle(self, name: str, kind: type[DetailPane] | type[OutputPane]) -> None:
+        pane = self.query_one(kind)
+        pane.display = not pane.display
+        self.kerncap.remembered.set(f"leaderboard.{name}", "on" if pane.display else "off")
+
+    def action_detail(self) -> None:
+        """The detail pane comes or goes."""
+        self._toggle("detail", DetailPane)
+        self._show_detail()
+
+    def action_output(self) -> None:
+        """The output pane comes or goes."""
+        self._toggle("output", OutputPane)
+
+    def action_mark(self) -> None:
+        """Marks the selected kernel, and goes on to the next."""
+        kernel = self.table.selected
+        if kernel is not None:
+            self.table.marked ^= {kernel.id}
+            self.table.action_move(1)
+            self.table.repaint()
+            self._show_heading()
+
+    def action_unmark(self) -> None:
+        """Takes all marks away."""
+        self.table.marked.clear()
+        self.table.repaint()
+        self._show_heading()
+
+    def action_rate(self, factor: float) -> None:
+        """Figures more or less often."""
+        self._hertz = min(max(self._hertz * factor, HZ_RANGE[0]), HZ_RANGE[1])
+        if self.program is not None:
+            self.program.set_rate(self._hertz)
+        self.tell(f"Figures are shown anew {self._hertz:g} times a second.")
+
+    def action_stop(self) -> None:
+        """Ends the program."""
+        if self.program is None or not self.running:
+            self.tell("No program runs.")
+            return
+        self._show_heading(state=State.STOPPING)
+        self.program.stop()
+
+    def action_rerun(self) -> None:
+        """Runs the program again."""
+        if self.command is None:
+            self.action_run_other()
+        elif self.running:
+            self.tell("The program runs already: x ends it.", "warning")
+        else:
+            self._start()
+
+    def action_run_other(self) -> None:
+        """Asks for a program."""
+        if self.running:
+            self.tell("A program runs already: x ends it.", "warning")
+            return
+        from kerncap.tui.widgets.ask import AskText
+
+        last = shlex.join(
+            self.command.arguments if self.command else self.kerncap.remembered.get("resume.command", [])
+        )
+
+        def check(text: str) -> str | None:
+            try:
+                parse_command(text=text)
+            except KerncapError as error:
+                return error.message
+            return None
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self.command = parse_command(text=text)
+                self._start()
+
+        hint = "Split into words as a shell would, and run without one. NAME=VALUE before it sets a variable."
+        self.app.push_screen(AskText("Program to run:", last, hint=hint, check=check), answered)
+
+    def action_device(self) -> None:
+        """Asks for the device of the next run."""
+        from kerncap.tui.widgets.ask import AskText
+
+        def check(text: str) -> str | None:
+            from kerncap.core.devices import resolve_device
+
+            try:
+                resolve_device(text or None)
+            except KerncapError as error:
+                return error.message
+            return None
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self.kerncap.device = text or None
+                self.tell(f"The next run is on {text or 'auto'}.")
+
+        hint = "rocm[:N], sim:gfx942[xN], or nothing for KERNCAP_DEVICE, else auto"
+        self.app.push_screen(AskText("Device:", self.kerncap.device or "", hint=hint, check=check), answered)
+
+    def action_captures(self) -> None:
+        """The captures on disk."""
+        self.kerncap.open_captures()
+
+    def action_extract(self) -> None:
+        """Opens the dialog for the selected kernel."""
+        kernel = self.table.selected
+        if kernel is None:
+            self.tell("There is no kernel to extract.", "warning")
+            return
+        if self.command is None:
+            self.tell("There is no program to extract from.", "warning")
+            return
+        from kerncap.tui.extract.dialog import ExtractDialog, Origin
+
+        origin = Origin(
+            self.command, self.kerncap.device, self.kerncap.source_dir, self.program, self.running
+        )
+
+        def done(directory: Path | None) -> None:
+            if directory is not None:
+                self._extracted = directory
+                self._hint()
+                self.kerncap.open_workbench(directory)
+
+        self.app.push_screen(ExtractDialog(kernel, origin), done)
+
+    def action_save(self) -> None:
+        """Asks where to, and writes the kernels shown."""
+        from kerncap.tui.leaderboard.saving import ask_and_save
+
+        ask_and_save(self)
+
+    def action_copy(self) -> None:
+        """Names to the clipboard, and to a file, since many terminals refuse the former."""
+        from kerncap.tui.leaderboard.saving import copy_names
+
+        copy_names(self)
+
+    @property
+    def heading(self) -> Heading:
+        """What the header shows."""
+        return self._heading
