@@ -4,7 +4,9 @@
 // A session is a directory (mode 0700) that the front end makes and names in KERNCAP_SESSION:
 //   control                     one Control block, made by the front end before the program starts
 //   <pid>-<start>.live          one LiveHeader + rows + names for each process that used a GPU,
-//                               made by the interposer on first use; <start> is /proc/<pid>/stat field 22
+//                               made by the interposer on first use; <start> is /proc/<pid>/stat field 22.
+//                               After an exec, or when the runtime is started anew, the same process has another:
+//                               <pid>-<start>.2.live and so on
 // All integers are little-endian; every field is naturally aligned. Either side may die at any time.
 #pragma once
 
@@ -73,6 +75,19 @@ struct Control {
   std::atomic<std::uint64_t> processes;  // how many processes have attached
   char message[4096];                    // UTF-8, NUL-terminated; written before `state`
 };
+
+// What the states promise, in the order in which a request meets them:
+//   armed       seen by a process that may take it; owner_pid is 0. A request of another pid (only_pid) stays idle.
+//               If the dispatch was before the request and no other process can have it: failed.
+//   ambiguous   message: one line a candidate, "<id, 16 hex>\t<demangled name>\n", cut off where it does not fit;
+//               the program runs on, so that its launches are seen. owner_pid is 0.
+//   draining .. saving_changes   owner_pid has it; accepted_sequence == request_sequence; started_ns is set.
+//               bytes_total grows while memory is found; in saving_changes bytes_done starts again from 0.
+//   done        message empty. With exit_after the process has flushed stdio and ends by _exit(0) right after.
+//   failed      message: one sentence, without a full stop. OUTPUT.partial-<pid> is removed; only a process that is
+//               killed leaves it.
+//   cancelled   as failed. A cancel that comes too late leaves done.
+// With a grid, `nth` means: from the nth dispatch on, the first one with that grid.
 
 // ---- the statistics file -------------------------------------------------------------------
 

@@ -73,13 +73,23 @@ void BlockFile::write_block(std::uint64_t index, const void* data, std::size_t b
   }
   const auto* p = static_cast<const unsigned char*>(data);
   std::size_t from = 0;  // start of the run of steps to write
+  bool wrote = false;
+  const auto write_run = [&](std::size_t end) {
+    if (end == from) return;
+    write_all(fd_, path_, p + from, end - from, offset + from);
+    wrote = true;
+  };
   for (std::size_t at = 0; at < bytes; at += kHoleStep) {
     const std::size_t step = std::min(kHoleStep, bytes - at);
     if (!all_zero(p + at, step)) continue;
-    if (at != from) write_all(fd_, path_, p + from, at - from, offset + from);
+    write_run(at);
     from = at + step;
   }
-  if (from < bytes) write_all(fd_, path_, p + from, bytes - from, offset + from);
+  if (from < bytes) write_run(bytes);
+  // The disk works while the next blocks are read: all is flushed at the end anyway. Only a hint, so
+  // unchecked.
+  if (wrote)
+    ::sync_file_range(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE);
 }
 
 void BlockFile::append(const void* data, std::size_t bytes) {

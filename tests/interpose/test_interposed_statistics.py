@@ -19,7 +19,8 @@ def test_every_dispatch_is_counted(timing: bool) -> None:
     with watched("launches", "--launches", "60000", timing=timing) as run:
         assert run.finish() == 0, run.err
         process = run.only()
-        assert process.exited and process.simulated
+        assert process.exited
+        assert process.simulated
         assert process.dispatches == 60000
         assert (process.timed, process.rejected, process.lost) == ((60000, 0, 0) if timing else (0, 0, 0))
         assert {name: kernel.calls for name, kernel in run.kernels().items()} == {"tick": 54000, "tock": 6000}
@@ -91,9 +92,12 @@ def test_a_kernels_name_id_and_resources() -> None:
         assert len({kernel.id for kernel in kernels}) == 6
         for kernel in kernels:
             assert re.fullmatch("[0-9a-f]{16}", kernel.id)
-            assert kernel.kind == "hip" and kernel.calls == kernel.timed == 1
-            assert kernel.grid == (64, 1, 1) and kernel.block == (64, 1, 1)
-            assert 0 < kernel.vgprs <= 512 and 0 < kernel.sgprs <= 112
+            assert kernel.kind == "hip"
+            assert kernel.calls == kernel.timed == 1
+            assert kernel.grid == (64, 1, 1)
+            assert kernel.block == (64, 1, 1)
+            assert 0 < kernel.vgprs <= 512
+            assert 0 < kernel.sgprs <= 112
         symbols = {kernel.name: kernel.symbol for kernel in kernels}
         assert symbols["void scale<(Kind)39, int>(int*, int)"] == "_Z5scaleIL4Kind39EiEvPT0_i"
 
@@ -121,6 +125,17 @@ def test_each_process_has_statistics_of_its_own(mode: str) -> None:
         assert parent.dispatches == 5
         assert all(process.parent_pid == parent.pid for process in processes if process is not parent)
         assert run.status().processes == len(processes)
+
+
+def run_once(session: Path | None, directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(executable("in_place"))],
+        env=environment(session),
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
 
 
 def test_without_a_session_it_is_inert(tmp_path: Path) -> None:
@@ -171,7 +186,8 @@ def test_figures_can_be_read_while_the_program_runs_and_after_it_is_killed() -> 
     with watched("steady", "--pause-us", "200") as run:
         run.wait_dispatches(50)
         process = run.only()
-        assert not process.exited and process.dispatches >= 50
+        assert not process.exited
+        assert process.dispatches >= 50
         assert process.timed <= process.dispatches
         run.process.send_signal(signal.SIGKILL)
         assert run.finish() == -signal.SIGKILL

@@ -1,4 +1,4 @@
-"""HSA programs of our own, built against the simulated runtime, and runs of programs with the interposer in them."""
+"""HSA programs of our own, built against the simulated runtime, and runs of programs with the interposer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMIT_S = 120.0
 
 
 def build_hsa_program(name: str) -> Path:
-    """The program tests/interpose/programs/NAME.cpp with kernels.hsaco beside it; built once for its content."""
+    """The program tests/interpose/programs/NAME.cpp with kernels.hsaco beside it; built once."""
     sources = [
         HERE / "programs" / f"{name}.cpp",
         HERE / "programs/hsa_program.h",
@@ -44,8 +44,8 @@ def build_hsa_program(name: str) -> Path:
     compile_device(sources[2], scratch / "kernels.hsaco")
     compiler = os.environ.get("CXX", "g++").split()
     command = [
-        *compiler, "-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'native'}", str(sources[0]),
-        str(runtime), "-pthread", "-o", str(scratch / name),
+        *compiler, "-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'native'}",
+        str(sources[0]), str(runtime), "-pthread", "-o", str(scratch / name),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -25,6 +25,7 @@ using live::CaptureState;
 namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
+constexpr std::uint64_t kCopiesLimitNs = 1'000'000'000;
 
 class Cancelled : public std::exception {};
 
@@ -156,6 +157,8 @@ void Capture::drain() {
       pause();
     }
   }
+  const std::uint64_t copies_deadline = std::min(deadline, live::monotonic_ns() + kCopiesLimitNs);
+  while (!process_.copies.settled() && live::monotonic_ns() < copies_deadline) pause();
 }
 
 void Capture::take() {
@@ -171,6 +174,7 @@ void Capture::take() {
                          }};
   MemoryImage image(records.regions(kernargs_), request_.memory, agent_.handle, process_.agents.host_pool(),
                     progress);
+  records.refuse_pageable(kernargs_);
   image.add_roots(kernargs_, records.kernel_code().id);
   image.save_before(writer);
   const std::uint64_t saved = live::monotonic_ns() - saving_began;

@@ -134,6 +134,26 @@ std::vector<ImageRegion> CaptureRecords::regions(const std::vector<unsigned char
   return regions;
 }
 
+void CaptureRecords::refuse_pageable(const std::vector<unsigned char>& kernargs) const {
+  bool reaches_everything = false;
+  if (api().core.hsa_system_get_info_fn(HSA_AMD_SYSTEM_INFO_SVM_ACCESSIBLE_BY_DEFAULT, &reaches_everything) !=
+          HSA_STATUS_SUCCESS ||
+      !reaches_everything) {
+    return;
+  }
+  const std::vector<ImageRegion> known = regions(kernargs);
+  for (std::size_t offset = 0; offset + 8 <= kernargs.size(); offset += 8) {
+    const std::uint64_t word = word_at(kernargs, offset);
+    unsigned char byte;
+    if (word < 0x10000 || word >> 47 != 0 || overlaps_any(known, word, word + 1)) continue;
+    if (!read_own_memory(word, &byte, 1)) continue;
+    throw Refused(
+        "the argument at byte " + std::to_string(offset) + " points to " + hex(word) +
+        ", memory of the process that was not allocated through the runtime (HMM): its extent is not "
+        "known, so it cannot be captured; register it, or run with HSA_XNACK=0");
+  }
+}
+
 std::uint32_t CaptureRecords::record_id(std::uint32_t loaded_id) const {
   for (std::size_t i = 0; i < used_.size(); ++i) {
     if (used_[i]->id == loaded_id) return static_cast<std::uint32_t>(i + 1);

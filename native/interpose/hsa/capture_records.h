@@ -35,6 +35,10 @@ class CaptureRecords {
   // The kernel's arguments as they are now. Throws Refused when they cannot be read.
   std::vector<unsigned char> read_kernargs(const Packet& packet) const;
 
+  // Where the device reaches any memory of the process by itself (HMM), an argument may point to memory that
+  // nobody gave to the runtime, and whose extent nobody knows. Throws Refused when one does.
+  void refuse_pageable(const std::vector<unsigned char>& kernargs) const;
+
   // Everything that the device may touch: allocations, code segments, and what the arguments point to beyond
   // those.
   std::vector<ImageRegion> regions(const std::vector<unsigned char>& kernargs) const;

@@ -75,6 +75,11 @@ void install_hooks(HsaApiTable& tables, bool profiler_first) {
   install_code_hooks(core);
   install_queue_hooks(core, profiler_first);
   patched = &core;
+  if (amd.version.minor_id > sizeof(AmdExtTable)) {
+    // Counted queues and batched copies of such a runtime would pass by us.
+    process()->note(
+        "the runtime is newer than this kerncap; work it submits in ways added since is not seen");
+  }
 }
 
 }  // namespace kerncap::interpose

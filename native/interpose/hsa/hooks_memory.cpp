@@ -161,7 +161,7 @@ hsa_status_t memory_copy(void* dst, const void* src, std::size_t size) {
 hsa_status_t async_copy(void* dst, hsa_agent_t dst_agent, const void* src, hsa_agent_t src_agent,
                         std::size_t size, std::uint32_t count, const hsa_signal_t* signals,
                         hsa_signal_t completion) {
-  settled();
+  if (Process* p = settled()) p->copies.started(completion);
   return api().amd.hsa_amd_memory_async_copy_fn(dst, dst_agent, src, src_agent, size, count, signals,
                                                 completion);
 }
@@ -169,7 +169,7 @@ hsa_status_t async_copy(void* dst, hsa_agent_t dst_agent, const void* src, hsa_a
 hsa_status_t async_copy_on_engine(void* dst, hsa_agent_t dst_agent, const void* src, hsa_agent_t src_agent,
                                   std::size_t size, std::uint32_t count, const hsa_signal_t* signals,
                                   hsa_signal_t completion, hsa_amd_sdma_engine_id_t engine, bool force) {
-  settled();
+  if (Process* p = settled()) p->copies.started(completion);
   return api().amd.hsa_amd_memory_async_copy_on_engine_fn(dst, dst_agent, src, src_agent, size, count,
                                                           signals, completion, engine, force);
 }
@@ -178,7 +178,7 @@ hsa_status_t async_copy_rect(const hsa_pitched_ptr_t* dst, const hsa_dim3_t* dst
                              const hsa_pitched_ptr_t* src, const hsa_dim3_t* src_offset,
                              const hsa_dim3_t* range, hsa_agent_t agent, hsa_amd_copy_direction_t direction,
                              std::uint32_t count, const hsa_signal_t* signals, hsa_signal_t completion) {
-  settled();
+  if (Process* p = settled()) p->copies.started(completion);
   return api().amd.hsa_amd_memory_async_copy_rect_fn(dst, dst_offset, src, src_offset, range, agent,
                                                      direction, count, signals, completion);
 }
@@ -188,12 +188,18 @@ hsa_status_t memory_fill(void* ptr, std::uint32_t value, std::size_t count) {
   return api().amd.hsa_amd_memory_fill_fn(ptr, value, count);
 }
 
+hsa_status_t signal_destroy(hsa_signal_t signal) {
+  if (Process* p = process()) p->copies.destroyed(signal);
+  return api().core.hsa_signal_destroy_fn(signal);
+}
+
 }  // namespace
 
 void install_memory_hooks(CoreApiTable& core, AmdExtTable& amd) {
   put(core, &CoreApiTable::hsa_memory_allocate_fn, &memory_allocate);
   put(core, &CoreApiTable::hsa_memory_free_fn, &memory_free);
   put(core, &CoreApiTable::hsa_memory_copy_fn, &memory_copy);
+  put(core, &CoreApiTable::hsa_signal_destroy_fn, &signal_destroy);
   put(amd, &AmdExtTable::hsa_amd_memory_pool_allocate_fn, &pool_allocate);
   put(amd, &AmdExtTable::hsa_amd_memory_pool_free_fn, &pool_free);
   put(amd, &AmdExtTable::hsa_amd_agents_allow_access_fn, &allow_access);

@@ -90,6 +90,8 @@ struct MemoryImage::Work {
   void save_block(Block& block, unsigned char* buffer, PointerScan::Seen& seen, snapshot::BlockFile& file);
   void read_piece(const Piece& piece, unsigned char* out);
   void found(std::uint32_t from, std::size_t to);
+  std::vector<ChangedRun> changes_in(const Block& block, unsigned char* now, const snapshot::BlockFile& file,
+                                     std::vector<unsigned char>& before);
   void mark_reachable();
   void refuse_unsaved();
   void fail();
@@ -305,6 +307,41 @@ void MemoryImage::save_before(snapshot::CaptureWriter& writer) {
   w.refuse_unsaved();
 }
 
+// What one block's memory holds now, against what was saved of it. `now` is the worker's buffer.
+std::vector<ChangedRun> MemoryImage::Work::changes_in(const Block& block, unsigned char* now,
+                                                      const snapshot::BlockFile& file,
+                                                      std::vector<unsigned char>& before) {
+  std::uint64_t filled = 0;
+  for (const Piece& piece : block.pieces) {
+    std::memset(now + filled, 0, piece.block_offset - filled);
+    filled = piece.block_offset + piece.bytes;
+    const ImageRegion& region = regions[piece.region];
+    if (!region.unsaved.empty()) {
+      std::memset(now + piece.block_offset, 0, piece.bytes);
+      continue;
+    }
+    const std::string why =
+        read_allocation(region.source, piece.region_offset, now + piece.block_offset, piece.bytes);
+    if (!why.empty()) throw Refused(describe(region) + " cannot be read after the dispatch: " + why);
+  }
+  std::memset(now + filled, 0, block.bytes - filled);
+  std::vector<ChangedRun> runs;
+  // Most blocks do not change, and hashing costs less than reading the saved bytes again.
+  if (snapshot::xxh64(now, block.bytes) == file.checksums()[block.index]) return runs;
+  before.resize(kChecksumBlock);
+  file.read_back(block.index * kChecksumBlock, before.data(), block.bytes);
+  for (const Piece& piece : block.pieces) {
+    const ImageRegion& region = regions[piece.region];
+    const std::uint64_t address = region.source.address + piece.region_offset;
+    const unsigned char* after = now + piece.block_offset;
+    find_changes(before.data() + piece.block_offset, after, piece.bytes,
+                 [&](std::uint64_t offset, std::uint64_t bytes) {
+                   runs.push_back({piece.region, region.id, address + offset, after + offset, bytes});
+                 });
+  }
+  return runs;
+}
+
 void MemoryImage::save_changes(snapshot::CaptureWriter& writer) {
   Work& w = *work_;
   w.progress.done->store(0);
@@ -312,26 +349,11 @@ void MemoryImage::save_changes(snapshot::CaptureWriter& writer) {
   std::uint64_t turn = 0;  // whose changes are appended next
   ChangeWriter changes(writer);
   w.in_workers([&](unsigned char* buffer) {
-    std::vector<unsigned char> before(kChecksumBlock);
+    std::vector<unsigned char> before;
     for (;;) {
       const std::uint64_t n = next.fetch_add(1);
       if (n >= w.blocks.size() || w.stop.load()) return;
-      const Block& block = w.blocks[n];
-      std::vector<ChangedRun> runs;
-      writer.pre().read_back(block.index * kChecksumBlock, before.data(), block.bytes);
-      for (const Piece& piece : block.pieces) {
-        const ImageRegion& region = w.regions[piece.region];
-        if (!region.unsaved.empty()) continue;
-        const std::string why =
-            read_allocation(region.source, piece.region_offset, buffer + piece.block_offset, piece.bytes);
-        if (!why.empty()) throw Refused(describe(region) + " cannot be read after the dispatch: " + why);
-        find_changes(
-            before.data() + piece.block_offset, buffer + piece.block_offset, piece.bytes,
-            [&](std::uint64_t offset, std::uint64_t bytes) {
-              runs.push_back({piece.region, region.id, region.source.address + piece.region_offset + offset,
-                              buffer + piece.block_offset + offset, bytes});
-            });
-      }
+      const std::vector<ChangedRun> runs = w.changes_in(w.blocks[n], buffer, writer.pre(), before);
       std::unique_lock lock(w.mutex);
       w.changed.wait(lock, [&] { return turn == n || w.stop.load(); });
       if (w.stop.load()) return;
@@ -343,7 +365,7 @@ void MemoryImage::save_changes(snapshot::CaptureWriter& writer) {
       lock.lock();
       turn = n + 1;
       w.changed.notify_all();
-      w.progress.done->fetch_add(block.bytes, std::memory_order_relaxed);
+      w.progress.done->fetch_add(w.blocks[n].bytes, std::memory_order_relaxed);
     }
   });
   changes.finish();

@@ -202,6 +202,10 @@ void Process::finish() {
 
 void Process::warn(const std::string& text) {
   std::fprintf(stderr, "kerncap: %s\n", text.c_str());
+  note(text);
+}
+
+void Process::note(const std::string& text) {
   live::LiveHeader& header = live->header();
   live::set_text(header.message, sizeof header.message, text);
 }

@@ -12,6 +12,7 @@
 #include "interpose/hsa/capture_controller.h"
 #include "interpose/hsa/code_store.h"
 #include "interpose/hsa/kernel_registry.h"
+#include "interpose/hsa/pending_copies.h"
 #include "interpose/hsa/queue.h"
 #include "interpose/hsa/timing.h"
 #include "live/control_file.h"
@@ -31,6 +32,7 @@ struct Process {
   CodeStore code;
   KernelRegistry kernels;
   Allocations allocations;
+  PendingCopies copies;
   TimeSink sink;
   SignalProxies proxies;
   Queues queues;
@@ -48,7 +50,8 @@ struct Process {
   bool new_queue(abi::hsa_queue_t* queue, const AgentInfo& agent);
   // Flushes statistics, within limits, and marks the process as ended.
   void finish();
-  // `kerncap: TEXT` on stderr, and in the statistics for the front end.
+  // In the statistics, for the front end; warn() also prints `kerncap: TEXT` on stderr.
+  void note(const std::string& text);
   void warn(const std::string& text);
 
  private:

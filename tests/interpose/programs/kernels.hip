@@ -17,9 +17,10 @@ extern "C" __global__ void add_two(int* values, int n) {
   if (i < n) values[i] += 2;
 }
 
-// Runs until the host stores a value that is not zero.
-extern "C" __global__ void wait_for_host(const volatile int* flag) {
+// Runs until the host stores a value that is not zero, and then writes a 7.
+extern "C" __global__ void wait_for_host(const volatile int* flag, int* out) {
   while (*flag == 0) __builtin_amdgcn_s_sleep(8);
+  if (threadIdx.x == 0) out[0] = 7;
 }
 
 extern "C" __global__ void use_variables(int* out) {

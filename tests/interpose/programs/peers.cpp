@@ -14,8 +14,9 @@ int main(int argc, char** argv) {
   *go = 0;
   int* values = machine.device_ints(1000, 10);
   int* others = machine.device_ints(1000, 0);
+  int* written = machine.device_ints(77, 0);
   const hsa_signal_t busy_done = new_signal(), done = new_signal(), after_done = new_signal();
-  busy.submit({dispatch(code.kernel("wait_for_host"), arguments(machine, go), 64, busy_done)});
+  busy.submit({dispatch(code.kernel("wait_for_host"), arguments(machine, go, written), 64, busy_done)});
   ::usleep(20000);
   queue.submit({dispatch(code.kernel("add_one"), arguments(machine, values, 1000), 1024, done)});
   // More work for the busy queue while the capture is under way.
@@ -32,7 +33,8 @@ int main(int argc, char** argv) {
   wait_until(busy_done, 0);
   wait_until(after_done, 0);
   if (later.joinable()) later.join();
-  std::printf("peers: %d %d\n", Machine::device_int(values), Machine::device_int(others));
+  std::printf("peers: %d %d %d\n", Machine::device_int(values), Machine::device_int(others),
+              Machine::device_int(written));
   CHECK(hsa_queue_destroy(busy.queue));
   CHECK(hsa_queue_destroy(queue.queue));
   CHECK(hsa_shut_down());
