@@ -120,7 +120,7 @@ def test_a_fault_leaves_the_device_usable(device: Device) -> None:
 
 @pytest.mark.parametrize("threads", ["threads 1", "threads 3", "deterministic"])
 def test_workgroups_that_wait_for_later_ones_make_progress(device: Device, threads: str) -> None:
-    groups = 40
+    groups = 120
     answers = device.run(
         f"alloc flag {4 * groups}",
         *device.launch("chain", f"ptr flag i32 {groups}", 64 * groups, 64),

@@ -10,9 +10,9 @@ namespace {
 
 // Wave-instructions a wave runs before the next one of its workgroup has its turn.
 constexpr std::int64_t kSlice = 16384;
-// Wave-instructions of a workgroup before another one is begun beside it: it may wait for one that has not
-// started.
-constexpr std::uint64_t kPatience = 1u << 20;
+// Wave-instructions of a workgroup before others are begun beside it: it may wait for one that has not started.
+// Each time their number doubles, so that a barrier of a whole grid needs few such rounds.
+constexpr std::uint64_t kPatience = 1u << 18;
 // Workgroups begun and not ended on one host thread.
 constexpr std::size_t kMaxResident = 4096;
 
@@ -231,11 +231,12 @@ void Executor::take_part() {
         ++n;
       }
     }
-    if (!resident.empty() && more && resident.size() < kMaxResident &&
-        (all_wait || since_last_start > kPatience * resident.size()))
-      begin_another();
-    else if (all_wait && !resident.empty())
+    if (!resident.empty() && more && (all_wait || since_last_start > kPatience * resident.size())) {
+      const std::size_t wanted = std::min(2 * resident.size(), kMaxResident);
+      while (more && resident.size() < wanted && !stopped_.load(std::memory_order_relaxed)) begin_another();
+    } else if (all_wait && !resident.empty()) {
       std::this_thread::yield();
+    }
   }
 
   const std::lock_guard lock(mutex_);

@@ -19,6 +19,12 @@ LazyMemory::~LazyMemory() {
 }
 LazyMemory::LazyMemory(LazyMemory&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+void LazyMemory::clear(std::size_t bytes) {
+  // Beyond this, giving the pages back is cheaper than writing those that nobody touched.
+  constexpr std::size_t kLarge = 1u << 20;
+  if (bytes >= kLarge && bytes == size_ && madvise(data_, size_, MADV_DONTNEED) == 0) return;
+  if (bytes != 0) std::memset(data_, 0, bytes);
+}
 LazyMemory& LazyMemory::operator=(LazyMemory&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
@@ -46,13 +52,13 @@ void Workgroup::start(const DispatchInfo& dispatch, std::uint64_t index, const i
   const std::size_t lds = dispatch.lds_bytes;
   if (lds_.size() < lds)
     lds_ = LazyMemory(lds);
-  else if (lds != 0)
-    std::memset(lds_.data(), 0, lds);
+  else
+    lds_.clear(lds);
   const std::size_t scratch_wave = static_cast<std::size_t>(dispatch.private_bytes) * isa::kLanes;
   if (scratch_.size() < scratch_wave * count_)
     scratch_ = LazyMemory(scratch_wave * count_);
-  else if (scratch_wave != 0)
-    std::memset(scratch_.data(), 0, scratch_wave * count_);
+  else
+    scratch_.clear(scratch_wave * count_);
 
   for (unsigned n = 0; n < count_; ++n) {
     isa::Wave& w = *waves_[n];

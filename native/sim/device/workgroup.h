@@ -18,6 +18,8 @@ class LazyMemory {
   ~LazyMemory();
   LazyMemory(LazyMemory&& other) noexcept;
   LazyMemory& operator=(LazyMemory&& other) noexcept;
+  // Zeros in the first `bytes`.
+  void clear(std::size_t bytes);
   [[nodiscard]] std::uint8_t* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return size_; }
 
