@@ -34,7 +34,7 @@ $(TOOLS): pyproject.toml | $(VENV)/bin/python $(INSTALLED)
 	@touch $@
 
 demo: $(INSTALLED)
-	$(BIN)/kerncap demo --headless
+	$(BIN)/kerncap demo
 
 lint: $(TOOLS)
 	$(BIN)/ruff check app tests

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kerncap.cli.output import device_option, emit_json, json_option, say
+from kerncap.cli.tui_command import on_terminal
 
 SCHEMA = "kerncap-demo/1"
+_GUIDED_TOKENS = 400  # long enough to choose a kernel while it runs
 
 
 @click.command()
-@click.option("--headless", is_flag=True, help="Go through the loop and print it (the default).")
+@click.option("--headless", is_flag=True, help="Go through the loop and print it, also on a terminal.")
 @click.option(
     "--build",
     "build_dir",
     metavar="DIR",
     help="Only put the program into DIR, build it, and say how to run it.",
 )
+@click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
 @device_option
 @json_option
-def command(headless: bool, build_dir: str | None, device: str | None, as_json: bool) -> Any:
-    """Profile, extract, replay, edit and validate the hottest kernel of a demonstration program."""
+def command(headless: bool, build_dir: str | None, no_mouse: bool, device: str | None, as_json: bool) -> Any:
+    """Profile, extract, replay, edit and validate the hottest kernel of a demonstration program.
+
+    On a terminal the terminal UI opens on it, with a line that leads through the loop; elsewhere, with
+    --headless or --json, the loop is gone through and printed.
+    """
     from kerncap import demo
 
     if build_dir is not None:
@@ -45,4 +56,35 @@ def command(headless: bool, build_dir: str | None, device: str | None, as_json: 
             say(shlex.join(built.command))
             say(f"source: {built.source_dir}")
         return 0
-    return demo.run_headless(device=device, json=as_json)
+    if headless or as_json or not on_terminal():
+        return demo.run_headless(device=device, json=as_json)
+    return _guided(device, no_mouse)
+
+
+def _guided(device: str | None, no_mouse: bool) -> int:
+    """The terminal UI on the demonstration program; its directory is kept where captures were made."""
+    from kerncap import demo
+    from kerncap.core.workload import Command
+    from kerncap.tui.app import run
+
+    where = Path(tempfile.mkdtemp(prefix="kerncap-demo-"))
+    say(f"Building the demonstration program in {where} ...")
+    sys.stdout.flush()
+    built = demo.build(where / "decode", device=device, tokens=_GUIDED_TOKENS)
+    back = os.getcwd()
+    os.chdir(where)  # captures go to ./isolated
+    try:
+        code = run(
+            Command(tuple(built.command)),
+            device=device,
+            source_dir=built.source_dir,
+            guided=True,
+            mouse=not no_mouse,
+        )
+    finally:
+        os.chdir(back)
+    if (where / "isolated").is_dir():
+        say(f"The captures are in {where / 'isolated'}: `kerncap tui --open DIR` goes on with one.")
+    else:
+        shutil.rmtree(where, ignore_errors=True)
+    return code

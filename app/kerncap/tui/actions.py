@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.keys import key_to_character
 
 _SHOWN = {
@@ -67,7 +67,7 @@ class Group:
 REGISTRY: dict[str, Group] = {}
 
 
-def bindings(group: str, title: str, actions: Sequence[Action]) -> list[Binding]:
+def bindings(group: str, title: str, actions: Sequence[Action]) -> list[BindingType]:
     """Registers the actions of a screen and returns its Textual bindings.
 
     Raises ValueError where two actions have one name or one key: a mistake in the program.

@@ -30,8 +30,9 @@ How the parts fit (read this before you add a screen):
   ends its child processes there, and remembers in `app.remembered` what can be resumed (`resume.workbench`).
 - `app.device` is the device's name or None; `app.settings` and `app.remembered` are `kerncap.tui.settings`;
   `app.clock()` is monotonic seconds that a test may control; `app.keymap` the user's keys.
-- Common widgets: `widgets.bars` (status line, key bar), `widgets.confirm.Confirm`, `widgets.line_table.LineTable`
-  (a table whose cost does not grow with its rows; never DataTable for what changes often).
+- Common widgets: `widgets.bars` (status line, key bar), `widgets.confirm.Confirm`, `widgets.ask.AskText`,
+  `widgets.choice.Choice`, and `widgets.line_table.LineTable`, a table whose cost does not grow with its rows
+  (never DataTable for what changes often).
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.text import Text
 from textual.app import App
 from textual.binding import BindingType
 from textual.message import Message
@@ -57,9 +59,10 @@ from kerncap.tui.settings import DEFAULT_THEME, Remembered, Settings, over_ssh
 from kerncap.tui.theme import ANSI_THEME, THEMES
 
 if TYPE_CHECKING:
-    from textual.command import CommandPalette, Provider
+    from textual.command import Provider
 
     from kerncap.core.workload import Command
+    from kerncap.tui.services.extraction import Extraction, Wanted
     from kerncap.tui.services.program import Program
 
 _FORCED_END_S = 6.0
@@ -92,7 +95,7 @@ class KerncapApp(App[int]):
     TITLE = "kerncap"
     CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS = {_palette_provider}  # type: ignore[assignment]
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_palette_provider}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app", "Everywhere", ACTIONS)]
 
@@ -179,6 +182,12 @@ class KerncapApp(App[int]):
 
         return LiveProgram(run, command, device, post, hertz)
 
+    def make_extraction(self, wanted: Wanted, post: Callable[[Message], object]) -> Extraction:
+        """An extraction; tests put their own in place of it."""
+        from kerncap.tui.services.extraction import Extraction
+
+        return Extraction(wanted, post)
+
     # Screens
 
     def open_workbench(self, directory: Path | str) -> None:
@@ -257,6 +266,18 @@ class KerncapApp(App[int]):
 
     # The end
 
+    def _fatal_error(self) -> None:
+        """A fault of our own: a sentence on the terminal that comes back, the traceback in a file."""
+        error = sys.exc_info()[1]
+        self.close_down()
+        if error is None or os.environ.get("KERNCAP_DEBUG", "0") not in ("", "0"):
+            super()._fatal_error()
+            return
+        from kerncap.tui.services.trouble import unexpected
+
+        self._exit_renderables.append(Text(f"kerncap: {unexpected(error)}"))
+        self._close_messages_no_wait()
+
     def close_down(self) -> None:
         """Every screen ends what it started."""
         for screen in reversed(self.screen_stack):
@@ -289,7 +310,10 @@ def run(
     mouse: bool = True,
     guided: bool = False,
 ) -> int:
-    """Runs the terminal UI until the user leaves it; returns the exit code. `workbench`: a reproducer to open."""
+    """Runs the terminal UI until the user leaves it; returns the exit code.
+
+    `workbench` is a reproducer to open at once.
+    """
     app = KerncapApp(command, device=device, source_dir=source_dir, guided=guided, workbench=workbench)
     app.run(mouse=mouse and app.settings.mouse)
     sys.stdout.flush()

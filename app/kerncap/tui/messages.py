@@ -103,7 +103,7 @@ class ExtractionProgress(Message):
 
 
 class ExtractionEnded(Message):
-    """An extraction is over: a result, or the sentence why there is none (`cancelled`: because of the user)."""
+    """An extraction is over: a result, or the sentence why there is none; `cancelled`: the user wanted so."""
 
     def __init__(self, result: ExtractResult | None, sentence: str = "", cancelled: bool = False) -> None:
         super().__init__()

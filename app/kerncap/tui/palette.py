@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ActionProvider(Provider):
     """Actions from the registry, with their keys."""
 
-    def _entries(self) -> Iterator[tuple[str, str, partial[object]]]:
+    def _entries(self) -> Iterator[tuple[str, str, partial[Coroutine[Any, Any, None]]]]:
         app = cast("KerncapApp", self.app)
         screen = self.screen
         for name, node in ((getattr(screen, "GROUP", ""), screen), ("app", app)):

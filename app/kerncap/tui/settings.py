@@ -1,6 +1,6 @@
 """What the user has configured (one TOML that kerncap only reads), and what kerncap remembers (one JSON).
 
-Configuration: `tui.toml` in the user's configuration directory. Remembered (sort, layout, the last programs, a
+Configuration: `tui.toml` in the user's configuration directory. Remembered (sort, layout, the last program, a
 session that was cut off): `tui.json` in the user's state directory. Either may be missing or damaged: the
 defaults hold then, and `problems` says so in sentences.
 """
@@ -20,7 +20,7 @@ import platformdirs
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # the same, for Python 3.10
 
 CONFIG_NAME = "tui.toml"
 STATE_NAME = "tui.json"
@@ -30,11 +30,11 @@ SSH_HZ = 2.0
 HZ_RANGE = (0.2, 30.0)
 
 TEMPLATE = """\
-# The terminal UI of kerncap. Everything here is optional; `?` in the UI lists the actions that [keys] can name.
+# The terminal UI of kerncap. Everything here is optional; `?` lists the actions that [keys] can name.
 # theme = "kerncap-dark"     # or kerncap-light, ansi-dark, ansi-light, nord, gruvbox, ...
 # refresh_hz = 5             # how often figures are shown anew; over SSH the default is 2
 # mouse = true
-# poll_ms = 0                # > 0: look for saved files this often instead of waiting for notices (NFS, Lustre)
+# poll_ms = 0                # > 0: look for saved files this often, not for notices (NFS, Lustre)
 # editor = "vim"             # default: VISUAL, then EDITOR
 # editor_split = true        # inside tmux: the editor in a split beside the workbench
 

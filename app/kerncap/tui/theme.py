@@ -1,7 +1,7 @@
 """kerncap's own themes; every theme of Textual can be named in the configuration as well.
 
-Colours carry no meaning that is not also in a word or a sign: with NO_COLOR, on 8 colours and for colour-blind
-eyes the screens say the same.
+Colours carry no meaning that is not also in a word or a sign: with NO_COLOR, on 8 colours and for
+colour-blind eyes the screens say the same.
 """
 
 from __future__ import annotations

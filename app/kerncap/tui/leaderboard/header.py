@@ -28,6 +28,9 @@ class State(Enum):
     FAILED = "failed"
 
 
+_NOTHING = Board()
+
+
 @dataclass(frozen=True, slots=True)
 class Heading:
     """What the header shows."""
@@ -36,7 +39,7 @@ class Heading:
     device: str = ""
     state: State = State.NONE
     outcome: str = ""  # "exit status 3", "ended by SIGSEGV"
-    board: Board = Board()
+    board: Board = _NOTHING
     frozen: bool = False
     paused: bool = False
     filter: str = ""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
@@ -24,7 +26,7 @@ class FilterLine(Horizontal):
     FilterLine Input { width: 1fr; height: 1; border: none; padding: 0; background: $surface; }
     FilterLine #filter-problem { color: $text-error; padding-left: 1; max-width: 60%; }
     """
-    BINDINGS = [Binding("escape", "drop", "Clear the filter", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "drop", "Clear the filter", show=False)]
 
     class Changed(Message):
         """Another filter is to be used."""

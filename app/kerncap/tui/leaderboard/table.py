@@ -86,10 +86,10 @@ class BoardTable(LineTable):
 
     def on_resize(self) -> None:
         """Other columns may fit."""
-        self.arrange()
+        self.choose_columns()
         super().on_resize()
 
-    def arrange(self) -> None:
+    def choose_columns(self) -> None:
         """Chooses the columns for the width."""
         self._columns = c.chosen(self.size.width, self.wide)
 
@@ -178,6 +178,6 @@ def short_name(name: str) -> str:
             depth += 1
         elif char in ">)]}" and not (char == ">" and rest[index - 1 : index] == "-"):
             depth -= 1
-            if depth == 0 and not rest[index + 1 : index + 2] == "[":
+            if depth == 0 and rest[index + 1 : index + 2] != "[":
                 return base + rest[: index + 1]
     return base

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen, Screen
 
@@ -56,7 +56,7 @@ class KerncapDialog(ModalScreen[T]):
     """A dialog over a screen: `escape` dismisses it with None."""
 
     GROUP: ClassVar[str] = ""
-    BINDINGS = [Binding("escape", "cancel", "Back", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Back", show=False)]
 
     @property
     def kerncap(self) -> KerncapApp:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
@@ -43,7 +45,7 @@ class HelpScreen(KerncapDialog[None]):
                                   border: round $primary; background: $surface; border-title-color: $accent; }
     HelpScreen Static { height: auto; margin-bottom: 1; }
     """
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,question_mark,f1,enter", "cancel", "Close", show=False),
         Binding("j", "scroll(1)", show=False),
         Binding("k", "scroll(-1)", show=False),

@@ -5,15 +5,15 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.timer import Timer
 
 from kerncap.core.errors import KerncapError
-from kerncap.core.names import base_name, one_line
 from kerncap.core.workload import Command, parse_command
 from kerncap.tui.actions import bindings
 from kerncap.tui.leaderboard.detail import DetailPane
@@ -47,8 +47,8 @@ class LeaderboardScreen(KerncapScreen):
     """`command` is run at once; without one the screen says how to run one."""
 
     GROUP = GROUP
-    BINDINGS = bindings(GROUP, "Leaderboard", ACTIONS)
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (150, "-broad")]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(GROUP, "Leaderboard", ACTIONS)
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (150, "-broad")]  # noqa: RUF012
     DEFAULT_CSS = """
     LeaderboardScreen #main { height: 1fr; layout: vertical; }
     LeaderboardScreen #left { height: 1fr; width: 1fr; }
@@ -56,7 +56,8 @@ class LeaderboardScreen(KerncapScreen):
     LeaderboardScreen.-narrow DetailPane { height: 9; }
     LeaderboardScreen.-narrow OutputPane { height: 6; }
     LeaderboardScreen.-broad #main { layout: horizontal; }
-    LeaderboardScreen.-broad DetailPane { width: 40%; height: 1fr; border-top: none; border-left: solid $primary 50%; }
+    LeaderboardScreen.-broad DetailPane { width: 40%; height: 1fr; border-top: none; }
+    LeaderboardScreen.-broad DetailPane { border-left: solid $primary 50%; }
     LeaderboardScreen.-broad OutputPane { height: 12; }
     """
 
@@ -315,10 +316,14 @@ class LeaderboardScreen(KerncapScreen):
         elif kernel is None:
             line.hint("The demonstration program starts: a small language model on a simulated GPU.")
         else:
-            name = one_line(base_name(kernel.name), 40)
-            line.hint(
-                f"Kernels by device time, live. Choose one with ↑ ↓, then press e to take it out: {name}."
-            )
+            from kerncap.demo.headless import KERNEL
+
+            if kernel.name == KERNEL:
+                line.hint(f"Press e to take {KERNEL} out of the running program, with all its memory.")
+            else:
+                line.hint(
+                    f"Kernels by device time, live. Go to {KERNEL} with ↑ ↓ (or any other), then press e."
+                )
 
     # Keys
 
@@ -373,7 +378,7 @@ class LeaderboardScreen(KerncapScreen):
     def action_wide(self) -> None:
         """Names in full."""
         self.table.wide = not self.table.wide
-        self.table.arrange()
+        self.table.choose_columns()
         self.table.repaint()
         self.kerncap.remembered.set("leaderboard.wide", self.table.wide)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from textual.message import Message
 
 from kerncap.tui.messages import Board, Figures, Output, ProgramEnded, ProgramFailed, ProgramStarted
+from kerncap.tui.services.trouble import unexpected
 
 if TYPE_CHECKING:
     from kerncap.core.control import Session
@@ -109,7 +110,9 @@ class LiveProgram:
             self._post(ProgramFailed(self.run, error.message))
         except OSError as error:
             reason = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror or error)
-            self._post(ProgramFailed(self.run, f"the program cannot be watched: {reason}"))
+            self._post(ProgramFailed(self.run, f"the program cannot be watched: {reason}."))
+        except Exception as error:  # whoever waits for us must learn of it
+            self._post(ProgramFailed(self.run, unexpected(error)))
 
     def _run(self) -> None:
         # Imported here, in the thread: numpy and the rest are no part of the first paint.

@@ -13,7 +13,7 @@ from kerncap.tui.screens.base import KerncapDialog
 
 
 class AskText(KerncapDialog[str]):
-    """Dismissed with the text, or with None on escape. `check` returns a sentence where a text cannot be used."""
+    """Dismissed with the text, or None on escape. `check` returns a sentence where a text cannot be used."""
 
     DEFAULT_CSS = """
     AskText { align: center middle; }

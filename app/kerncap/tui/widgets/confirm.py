@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Button, Static
@@ -21,7 +23,7 @@ class Confirm(KerncapDialog[bool]):
     Confirm Horizontal { height: auto; margin-top: 1; align: right middle; }
     Confirm Button { margin-left: 2; }
     """
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Yes"),
         Binding("n", "answer(False)", "No"),
         Binding("left,h", "app.focus_previous", show=False),

@@ -66,7 +66,8 @@ class LineTable(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     LineTable { height: 1fr; overflow-x: hidden; overflow-y: auto; background: $background; }
     LineTable > .line-table--heading { text-style: bold; color: $foreground; background: $panel; }
-    LineTable > .line-table--heading-sorted { text-style: bold underline; color: $accent; background: $panel; }
+    LineTable > .line-table--heading-sorted { text-style: bold underline; color: $accent; }
+    LineTable > .line-table--heading-sorted { background: $panel; }
     LineTable > .line-table--cursor { background: $primary 40%; text-style: bold; }
     LineTable > .line-table--cursor-blurred { background: $primary 20%; }
     LineTable > .line-table--dim { color: $foreground 60%; }
@@ -115,6 +116,7 @@ class LineTable(ScrollView, can_focus=True):
         super().__init__(id=id)
         self.keys: list[str] = []
         self.cursor: str | None = None
+        self.pinned = False  # until the user has moved it, the cursor is on the first row, whichever that is
         self._index = 0
         self._drawn: dict[int, Strip] = {}
         self._style_cache: dict[str, Style] = {}
@@ -137,7 +139,9 @@ class LineTable(ScrollView, can_focus=True):
         grown = len(keys) != len(self.keys)
         self.keys = list(keys)
         before = self.cursor
-        if self.cursor in self.keys:
+        if not self.pinned and self.keys:
+            self._index, self.cursor = 0, self.keys[0]
+        elif self.cursor in self.keys:
             self._index = self.keys.index(self.cursor)
         elif self.keys:
             self._index = min(self._index, len(self.keys) - 1)
@@ -165,6 +169,7 @@ class LineTable(ScrollView, can_focus=True):
             return
         index = max(0, min(index, len(self.keys) - 1))
         moved = self.keys[index] != self.cursor
+        self.pinned = True
         self._index, self.cursor = index, self.keys[index]
         self._show_cursor()
         self.repaint()

@@ -1,0 +1,64 @@
+"""What a capture holds, for a person: from its manifest and records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from textual.content import Content
+
+from kerncap.core.errors import KerncapError
+from kerncap.core.names import one_line
+from kerncap.tui.extract.progress import size_text
+
+if TYPE_CHECKING:
+    from kerncap.core.captures import Listed
+
+_MOST_REGIONS = 30
+
+
+def _sizes(values: Any) -> str:
+    return " x ".join(str(value) for value in values)
+
+
+def capture_text(one: Listed) -> Content:
+    """Kernel, device, memory, source and regions; where it is damaged, why."""
+    from kerncap.core.captures import open_capture
+
+    if one.problem:
+        return Content.assemble(("This capture cannot be used. ", "bold $text-error"), one.problem)
+    try:
+        opened = open_capture(one.directory)
+    except KerncapError as error:
+        return Content.assemble(("This capture cannot be used. ", "bold $text-error"), error.message)
+    capture, manifest = opened.capture, opened.manifest
+    dispatch = capture.dispatch
+    memory = manifest.get("memory", {})
+    source = manifest.get("source") or {}
+    baseline = manifest.get("baseline") or {}
+    lines = [
+        ("kernel", one_line(one.kernel)),
+        ("symbol", one_line(one.symbol)),
+        ("device", one.arch + (" (simulated)" if one.simulated else "")),
+        ("dispatch", f"number {dispatch.nth_of_kernel} of the kernel"),
+        ("grid", f"{_sizes(dispatch.grid)} work-items in workgroups of {_sizes(dispatch.workgroup)}"),
+        (
+            "memory",
+            f"{memory.get('regions', '?')} regions, {size_text(one.bytes)} "
+            f"({size_text(one.bytes_on_disk)} on disk), "
+            f"{size_text(memory.get('changed_bytes', 0))} changed by the dispatch",
+        ),
+        ("source", source.get("variant") or f"none: {source.get('reason', '-')}"),
+        ("baseline", str(baseline.get("verdict", "-"))),
+        ("program", " ".join(map(str, manifest.get("command") or ["-"]))),
+        ("created", one.created),
+    ]
+    parts: list[str | tuple[str, str]] = []
+    for label, text in lines:
+        parts += [(f"{label:<10}", "$accent"), f"{text}\n"]
+    parts.append(("\nregions\n", "$accent"))
+    for region in capture.regions[:_MOST_REGIONS]:
+        kept = "" if region.saved else f"  not saved: {region.reason}"
+        parts.append(f"  0x{region.address:012x}  {size_text(region.bytes):>10}{kept}\n")
+    if len(capture.regions) > _MOST_REGIONS:
+        parts.append(f"  and {len(capture.regions) - _MOST_REGIONS} more\n")
+    return Content.assemble(*parts)
