@@ -75,7 +75,7 @@ def _guided(device: str | None, no_mouse: bool) -> int:
     os.chdir(where)  # captures go to ./isolated
     try:
         code = run(
-            Command(tuple(built.command)),
+            Command((*built.command, "--no-check")),
             device=device,
             source_dir=built.source_dir,
             guided=True,
