@@ -236,6 +236,11 @@ MODIFIERS = {
     "SMEM": ["", " glc"],
 }
 DPP = [
+    " row_half_mirror row_mask:0xf bank_mask:0xf",
+    " row_bcast:15 row_mask:0xa bank_mask:0xf",
+    " wave_shl:1 row_mask:0xf bank_mask:0xf",
+    " wave_rol:1 row_mask:0xf bank_mask:0xf",
+    " wave_ror:1 row_mask:0xf bank_mask:0xf",
     " quad_perm:[3,1,0,2] row_mask:0xa bank_mask:0x5",
     " row_shl:3 row_mask:0xf bank_mask:0xf bound_ctrl:0",
     " row_ror:15 row_mask:0x0 bank_mask:0xf",
