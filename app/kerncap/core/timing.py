@@ -8,7 +8,7 @@ same answer. Samples that are all equal (a simulated device counts cycles) give 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -195,6 +195,25 @@ def interleave(
             if side == 0:
                 (series.first if opening else series.second).append(value)
     return series
+
+
+def gain_between(
+    one: Mapping[str, Any] | None, other: Mapping[str, Any] | None
+) -> tuple[float, tuple[float, float]] | None:
+    """How many times faster `other` is than `one`, with its interval; both are `timing` of an iteration.
+
+    Each is taken relative to the captured kernel of its own attempt, so that a drift between the two attempts
+    does not count. None where one of them has no samples.
+    """
+    series = []
+    for timing in (one, other):
+        samples = (timing or {}).get("variant_ns") or []
+        baseline = (timing or {}).get("baseline_median_ns") or 0.0
+        if not samples or baseline <= 0:
+            return None
+        series.append(np.asarray(samples, np.float64) / baseline)
+    gain = float(np.median(series[0]) / np.median(series[1]))
+    return gain, ratio_interval(series[0], series[1])
 
 
 def noise_floor(first: Sequence[float], second: Sequence[float]) -> float:

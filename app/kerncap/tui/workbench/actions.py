@@ -1,0 +1,70 @@
+"""What keys do in the workbench."""
+
+from __future__ import annotations
+
+from kerncap.tui.actions import Action
+
+ACTIONS = (
+    Action("build", "b", "Build", "Compile, replay and validate the source as it stands.", bar="build"),
+    Action("replay", "p", "Replay again", "Time the selected attempt again.", bar="replay"),
+    Action(
+        "validate",
+        "v",
+        "Validate again",
+        "Compare what the selected attempt writes with what the application wrote.",
+        bar="validate",
+        call="validate('default')",
+    ),
+    Action(
+        "validate_strict",
+        "V",
+        "Validate strictly",
+        "Compare every captured byte, not only those that the kernel writes.",
+        call="validate('strict')",
+    ),
+    Action("edit", "e", "Open the editor", "VISUAL or EDITOR; inside tmux in a split.", bar="editor"),
+    Action("edit_here", "i", "Edit here", "Edit the source in place: ^s saves, esc leaves.", bar="edit here"),
+    Action("go_back", "u", "Back to this source", "Put the selected attempt's source back.", bar="back to"),
+    Action(
+        "compare",
+        "c",
+        "Compare two",
+        "Once on one attempt, once on another: their figures and their sources.",
+        bar="compare",
+    ),
+    Action("watching", "W", "Watching on/off", "Whether a save starts an attempt.", bar="watch"),
+    Action(
+        "patch",
+        "P",
+        "Write a patch",
+        "The change as a patch of the program's tree, for git apply.",
+        bar="patch",
+    ),
+    Action("pane_source", "1", "Source", "The source pane.", call="pane('source')"),
+    Action("pane_errors", "2", "Compiler messages", "The compiler's messages.", call="pane('errors')"),
+    Action("pane_timing", "3", "Timing", "Times over the attempts, and the samples.", call="pane('timing')"),
+    Action("pane_validation", "4", "Validation", "What differs, and where.", call="pane('validation')"),
+    Action("pane_diff", "5", "Source diff", "What was changed in the source.", call="pane('diff')"),
+    Action("next_error", "n", "Next message", "The compiler's next message.", call="error(1)"),
+    Action("previous_error", "N", "Previous message", "The one before.", call="error(-1)"),
+    Action("raw", "r", "Raw compiler output", "The compiler's output as it came, or parsed."),
+    Action(
+        "against", "d", "Diff against another", "Against the captured source, the attempt before, the best."
+    ),
+    Action("next_file", "f", "Next file", "The reproducer's next source file."),
+    Action(
+        "next_region",
+        "right_square_bracket",
+        "Next region",
+        "The next region in the validation pane.",
+        call="region(1)",
+    ),
+    Action(
+        "previous_region",
+        "left_square_bracket",
+        "Previous region",
+        "The region before.",
+        call="region(-1)",
+    ),
+    Action("back", "escape", "Back", "Give up what is under way; else back to where you were.", bar="back"),
+)

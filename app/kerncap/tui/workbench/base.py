@@ -1,0 +1,59 @@
+"""The workbench screen's state and parts, for the classes that it is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kerncap.tui.screens.base import KerncapScreen
+from kerncap.tui.workbench.attempts import AttemptsTable
+from kerncap.tui.workbench.engine import Engine, MakeBench
+from kerncap.tui.workbench.model import Model
+from kerncap.tui.workbench.views import Shown, Views
+
+
+class WorkbenchBase(KerncapScreen):
+    """State, and what draws it. `make_bench` is for tests."""
+
+    def __init__(self, directory: Path, device: str | None, make_bench: MakeBench) -> None:
+        super().__init__()
+        self.directory = Path(directory).absolute()
+        self.device = device
+        self.make_bench = make_bench
+        self.engine: Engine | None = None
+        self.model = Model()
+        self.shown = Shown()
+        self.kernel = ""
+        self.arch = ""
+        self.trouble = ""  # why the loop does not run
+        self.watching = True
+        self.began = 0.0  # when the loop was started, by the app's clock
+        self.against = "captured"  # what sources are compared with
+        self.marked: int | None = None  # the first of two attempts to compare
+        self.files: list[Path] = []
+        self.chosen_pane = "source"
+        self.auto_pane = ""  # the pane that an attempt's outcome brought up
+
+    @property
+    def views(self) -> Views:
+        """The panes."""
+        return self.query_one("#views", Views)
+
+    @property
+    def table(self) -> AttemptsTable:
+        """The attempts."""
+        return self.query_one("#attempts", AttemptsTable)
+
+    @property
+    def busy(self) -> bool:
+        """Whether an attempt or a step is under way."""
+        return self.model.attempt is not None
+
+    def draw_state(self) -> None:
+        """The lines of state, after anything happened."""
+
+    def choose_pane(self, pane: str) -> None:
+        """The user chose a pane: it stays until an outcome needs another."""
+        self.chosen_pane, self.auto_pane = pane, ""
+        self.kerncap.remembered.set("workbench.pane", pane)
+        self.views.choose(pane)
+        self.draw_state()

@@ -1,0 +1,417 @@
+"""What the workbench's keys do. A part of the screen; what takes time runs in a thread."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import cast
+
+from textual import work
+from textual.message import Message
+
+from kerncap.core.diagnostics import Diagnostic
+from kerncap.core.errors import KerncapError
+from kerncap.core.history import (
+    DiffLine,
+    captured_sources,
+    diff,
+    go_back,
+    iteration_sources,
+    present_sources,
+)
+from kerncap.core.iterations import Iteration, find_iteration
+from kerncap.tui.widgets.bars import Severity
+from kerncap.tui.workbench import editor
+from kerncap.tui.workbench.base import WorkbenchBase
+from kerncap.tui.workbench.source_pane import SourceEditor, SourcePane
+from kerncap.tui.workbench.texts import Sides
+
+_AGAINST = ("captured", "previous", "best")
+
+
+class Told(Message):
+    """A worker's sentence for the status line."""
+
+    def __init__(self, text: str, severity: str = "information") -> None:
+        super().__init__()
+        self.text = text
+        self.severity = severity
+
+
+class Diffed(Message):
+    """A source diff is ready."""
+
+    def __init__(self, number: int, title: str, lines: list[DiffLine], sides: Sides | None = None) -> None:
+        super().__init__()
+        self.number = number
+        self.title = title
+        self.lines = lines
+        self.sides = sides
+
+
+class WentBack(Message):
+    """The source of an attempt is in place; `aside` is the attempt that keeps what was there before."""
+
+    def __init__(self, number: int, changed: list[str], aside: Iteration | None) -> None:
+        super().__init__()
+        self.number = number
+        self.changed = changed
+        self.aside = aside
+
+
+class Commands(WorkbenchBase):
+    """The actions of `WorkbenchScreen`."""
+
+    # The loop
+
+    def action_build(self) -> None:
+        """An attempt with the source as it stands."""
+        self.trouble = ""
+        self.began = self.kerncap.clock()
+        if self.engine is not None:
+            self.engine.build()
+        self.draw_state()
+
+    def action_replay(self) -> None:
+        """Times the selected attempt again."""
+        self._again("replay", "default")
+
+    def action_validate(self, mode: str) -> None:
+        """Compares the selected attempt's result again."""
+        self._again("validate", mode)
+
+    def _again(self, step: str, mode: str) -> None:
+        number = self.table.number
+        if number is None:
+            self.tell("There is no attempt yet: b builds.", "warning")
+        elif self.engine is None or not self.engine.alive:
+            self.tell("The loop does not run: b starts it.", "warning")
+        else:
+            self.engine.ask(step, mode, number)
+
+    def action_watching(self) -> None:
+        """Saves start attempts, or do not."""
+        self.watching = not self.watching
+        if self.engine is not None:
+            self.engine.watch(self.watching)
+        self.tell("A save starts an attempt." if self.watching else "Saves start nothing; b builds.")
+        self.draw_state()
+
+    def action_back(self) -> None:
+        """Gives up what is under way; else one step back. Never quits."""
+        if self.views.source.editing:
+            self.leave_editor()
+        elif self.busy and self.engine is not None:
+            self.engine.cancel()
+        elif self.marked is not None or self.shown.sides is not None:
+            self._unmark()
+        elif len(self.app.screen_stack) > 1:
+            self.kerncap.remembered.set("resume.workbench", None)
+            self.dismiss()
+
+    # Panes
+
+    def action_pane(self, name: str) -> None:
+        """Brings a pane into view, and the keys to it."""
+        self.choose_pane(name)
+        target = self.views.source.view if name == "source" else self.views.view(name)
+        if not (name == "source" and self.views.source.editing):
+            self.call_after_refresh(target.focus)
+
+    def action_raw(self) -> None:
+        """The compiler's output as it came, or parsed."""
+        self.shown.raw = not self.shown.raw
+        self.action_pane("errors")
+        self.views.draw()
+
+    def action_region(self, by: int) -> None:
+        """Another region in the validation pane."""
+        regions = (self.shown.document.get("validation") or {}).get("regions") or []
+        if regions:
+            self.shown.region = (self.shown.region + by) % len(regions)
+            self.action_pane("validation")
+            self.views.draw()
+
+    def action_error(self, by: int) -> None:
+        """The next message, or the one before."""
+        found = self.shown.diagnostics
+        if not found:
+            self.tell("There are no compiler messages.")
+            return
+        self.shown.current = (self.shown.current + by) % len(found)
+        self.views.draw()
+        self.go_to_diagnostic()
+
+    def go_to_diagnostic(self, *, switch: bool = False) -> None:
+        """Puts the source line of the current message into view; on a narrow screen only where `switch`."""
+        if not 0 <= self.shown.current < len(self.shown.diagnostics):
+            return
+        found = self.shown.diagnostics[self.shown.current]
+        path = self._file_of(found)
+        if path is None or not found.line:
+            return
+        pane = self.views.source
+        if path != pane.path and not pane.editing:
+            pane.load(path, str(path.relative_to(self.directory)))
+            self.mark_source()
+        if path == pane.path:
+            if switch and not self.views.wide:
+                self.choose_pane("source")
+            self.call_after_refresh(pane.go_to, found.line)
+
+    def _file_of(self, found: Diagnostic) -> Path | None:
+        """The file in the reproducer that a message names, if it is one."""
+        path = Path(found.path) if found.path else None
+        if path is None:
+            return None
+        path = Path(os.path.normpath(self.directory / path))
+        return path if path.is_relative_to(self.directory) and path.is_file() else None
+
+    # Sources
+
+    def source_files(self) -> list[Path]:
+        """The reproducer's source files, the unit first."""
+        if self.files:
+            return self.files
+        from kerncap.core.watching import Sources
+
+        try:
+            self.files = Sources(self.directory).paths
+        except (KerncapError, OSError):
+            self.files = []
+        return self.files
+
+    def load_sources(self) -> None:
+        """The unit, where no file is shown yet."""
+        files = self.source_files()
+        pane = self.views.source
+        if files and pane.path is None:
+            self._load(files[0])
+
+    def _load(self, path: Path) -> None:
+        trouble = self.views.source.load(path, str(path.relative_to(self.directory)))
+        if trouble:
+            self.tell(trouble, "error")
+        self.mark_source()
+
+    def reload_source(self) -> None:
+        """The file as it is on disk now; while it is edited here, not."""
+        pane = self.views.source
+        if pane.path is not None and not pane.editing:
+            self._load(pane.path)
+
+    def mark_source(self) -> None:
+        """The messages at their lines."""
+        found = self.shown.diagnostics
+        places = {d.path: self._file_of(d) for d in found}
+        self.views.source.mark(found, {p: f for p, f in places.items() if f is not None})
+
+    def action_next_file(self) -> None:
+        """The next of the source files."""
+        files, pane = self.source_files(), self.views.source
+        if pane.editing or not files:
+            return
+        at = files.index(pane.path) if pane.path in files else -1
+        self._load(files[(at + 1) % len(files)])
+
+    # Editing
+
+    def action_edit_here(self) -> None:
+        """The editor in the source pane."""
+        if self.views.source.path is None:
+            self.tell("There is no source to edit.", "warning")
+            return
+        self.choose_pane("source")
+        self.views.source.edit()
+
+    def on_source_editor_save(self, message: SourceEditor.Save) -> None:
+        """^s in the editor."""
+        message.stop()
+        text, written = self.views.source.save()
+        self.tell(text, "information" if written else "warning")
+        if written and not self.watching:
+            self.tell(f"{text} Watching is off: b builds.")
+
+    def on_source_editor_leave(self, message: SourceEditor.Leave) -> None:
+        """esc in the editor."""
+        message.stop()
+        self.leave_editor()
+
+    def leave_editor(self) -> None:
+        """Back to the view. What is not saved is asked about once."""
+        pane: SourcePane = self.views.source
+        if pane.modified and not pane.asked:
+            pane.asked = True
+            self.tell("Not saved: ^s saves, esc again leaves without.", "warning", lasting=True)
+            return
+        pane.leave()
+        self.tell("")
+        self.mark_source()
+
+    async def action_edit(self) -> None:
+        """The user's editor: inside tmux in a split, else in this terminal until it ends."""
+        pane = self.views.source
+        if pane.path is None:
+            self.tell("There is no source to edit.", "warning")
+            return
+        if pane.editing:
+            return
+        settings = self.kerncap.settings
+        words = editor.command(editor.editor_words(settings.editor), pane.path, pane.line)
+        if os.environ.get("TMUX") and settings.editor_split:
+            outcome = await editor.in_split(words, self.directory, aside=self.size.width >= 140)
+        elif self.app.is_headless:
+            outcome = await editor.in_place(words, self.directory)
+        else:
+            with self.app.suspend():
+                outcome = await editor.in_place(words, self.directory)
+            self.refresh()
+        if outcome.sentence:
+            self.tell(outcome.sentence, "error" if outcome.failed else "information")
+        self.reload_source()
+
+    # Attempts
+
+    def action_go_back(self) -> None:
+        """The selected attempt's source is put back."""
+        number = self.table.number
+        if self.views.source.editing:
+            return
+        if number is None:
+            self.tell("There is no attempt to go back to.", "warning")
+            return
+        self._go_back(self.model.iterations[number], list(self.model.iterations.values()))
+
+    @work(thread=True, exclusive=True, group="go-back", exit_on_error=False)
+    def _go_back(self, iteration: Iteration, known: list[Iteration]) -> None:
+        try:
+            changed, kept = go_back(self.directory, iteration, known)
+            aside = find_iteration(self.directory, kept) if kept is not None else None
+        except (KerncapError, OSError) as error:
+            self.post_message(Told(str(error), "error"))
+            return
+        self.post_message(WentBack(iteration.number, changed, aside))
+
+    def on_went_back(self, message: WentBack) -> None:
+        """The source was put back."""
+        if message.aside is not None:
+            self.model.put(message.aside, None)
+            self.table.renew()
+        if not message.changed:
+            self.tell(f"The source is already that of attempt {message.number}.")
+        else:
+            kept = f" What was there is kept as {message.aside.number}." if message.aside else ""
+            self.tell(f"The source is that of attempt {message.number} again.{kept}")
+        self.reload_source()
+
+    def on_told(self, message: Told) -> None:
+        """A worker has something to say."""
+        self.tell(message.text, cast(Severity, message.severity), lasting=message.severity == "error")
+
+    def action_compare(self) -> None:
+        """The first of two attempts, or the second: then both are compared."""
+        number = self.table.number
+        if number is None:
+            self.tell("There is no attempt to compare.", "warning")
+        elif self.marked is None:
+            self.marked = number
+            self.tell(f"Attempt {number} is one; c on another compares the two.", lasting=True)
+        elif self.marked == number:
+            self._unmark()
+        else:
+            first, self.marked = self.marked, None
+            self.tell("")
+            self.choose_pane("diff")
+            self._compare(self.model.iterations[first], self.model.iterations[number])
+        self.table.marked = self.marked
+        self.table.repaint()
+
+    def _unmark(self) -> None:
+        self.marked = self.table.marked = None
+        self.shown.sides = None
+        self.tell("")
+        self.table.repaint()
+        self.compute_diff()
+
+    @work(thread=True, exclusive=True, group="diff", exit_on_error=False)
+    def _compare(self, one: Iteration, other: Iteration) -> None:
+        from kerncap.core.timing import gain_between
+
+        try:
+            lines = diff(iteration_sources(one), iteration_sources(other))
+        except (KerncapError, OSError) as error:
+            self.post_message(Told(str(error), "error"))
+            return
+        gain = gain_between(one.document.get("timing"), other.document.get("timing"))
+        rows = self.model.rows
+        sides = Sides(
+            rows[one.number],
+            rows[other.number],
+            gain[0] if gain else None,
+            gain[1] if gain else None,
+        )
+        self.post_message(Diffed(other.number, "", lines, sides))
+
+    def action_against(self) -> None:
+        """Another source to compare with."""
+        self.against = _AGAINST[(_AGAINST.index(self.against) + 1) % len(_AGAINST)]
+        self.shown.sides = None
+        self.action_pane("diff")
+        self.compute_diff()
+
+    def compute_diff(self) -> None:
+        """The source diff of the shown attempt, in a thread."""
+        row = self.shown.row
+        number = row.number if row is not None else 0
+        other: Iteration | None = None
+        word = "the captured source"
+        if self.against == "previous":
+            before = [n for n in self.model.numbers if n < number]
+            other = self.model.iterations[before[-1]] if before else None
+        elif self.against == "best":
+            best = self.model.best
+            other = self.model.iterations[best.number] if best is not None else None
+        if other is not None:
+            word = f"attempt {other.number}"
+        title = f"{word} to attempt {number}" if number else f"{word} to the source as it stands"
+        self._diff(number, f"{title}   (d: against another)", self.model.iterations.get(number), other)
+
+    @work(thread=True, exclusive=True, group="diff", exit_on_error=False)
+    def _diff(self, number: int, title: str, shown: Iteration | None, other: Iteration | None) -> None:
+        try:
+            before = iteration_sources(other) if other is not None else captured_sources(self.directory)
+            after = iteration_sources(shown) if shown is not None else present_sources(self.directory)
+            lines = diff(before, after)
+        except (KerncapError, OSError) as error:
+            title, lines = str(error), []
+        self.post_message(Diffed(number, title, lines))
+
+    def on_diffed(self, message: Diffed) -> None:
+        """A diff came; one that is about another attempt by now is of no use."""
+        row = self.shown.row
+        if message.sides is None and message.number != (row.number if row is not None else 0):
+            return
+        self.shown.diff, self.shown.diff_title = message.lines, message.title
+        self.shown.sides = message.sides
+        if message.sides is not None:
+            self.views.view("diff").scroll_to(0, 0, animate=False)
+        self.views.draw()
+
+    @work(thread=True, exclusive=True, group="patch", exit_on_error=False)
+    def action_patch(self) -> None:
+        """Writes the change as a patch."""
+        from kerncap.core.patch import NAME, write_patch
+
+        try:
+            made = write_patch(self.directory)
+        except (KerncapError, OSError) as error:
+            self.post_message(Told(str(error), "warning"))
+            return
+        path = self.directory / NAME
+        text = f"Written: {path} ({len(made.files)} file{'s' * (len(made.files) != 1)}): "
+        text += f"git -C {made.root} apply {path}"
+        if made.applies is False:
+            text += " -- the program's source has changed since the extraction, so it may not apply"
+        if made.outside:
+            text += f" -- not in it: {', '.join(str(p) for p in made.outside)}"
+        self.post_message(Told(text, "warning" if made.applies is False or made.outside else "information"))

@@ -1,0 +1,105 @@
+"""The user's editor: which one it is, how it goes to a line, and starting it beside us or instead of us."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_LINE_FLAGS: dict[str, tuple[str, ...]] = {
+    "hx": ("{file}:{line}",),
+    "helix": ("{file}:{line}",),
+    "code": ("--wait", "-g", "{file}:{line}"),
+    "codium": ("--wait", "-g", "{file}:{line}"),
+    "subl": ("--wait", "{file}:{line}"),
+    "zed": ("--wait", "{file}:{line}"),
+    "ed": ("{file}",),
+}
+_PLUS = frozenset(
+    ("vi", "vim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "jed", "mg")
+)
+_TMUX_LIMIT_S = 5.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How it ended: `sentence` is what to say, empty where there is nothing; `beside`: it runs in a split."""
+
+    sentence: str = ""
+    failed: bool = False
+    beside: bool = False
+
+
+def editor_words(configured: str | None, environment: Mapping[str, str] | None = None) -> list[str]:
+    """The editor's command: as configured, else VISUAL, else EDITOR, else one that is there."""
+    variables = os.environ if environment is None else environment
+    for text in (configured, variables.get("VISUAL"), variables.get("EDITOR")):
+        if text and text.strip():
+            try:
+                return shlex.split(text)
+            except ValueError:
+                return text.split()
+    return [next((name for name in ("vim", "vi", "nano") if shutil.which(name)), "vi")]
+
+
+def command(words: list[str], path: Path, line: int) -> list[str]:
+    """The whole command, at `line` (0: none) where the editor is known to take one."""
+    name = Path(words[0]).name if words else ""
+    if line > 0 and name in _LINE_FLAGS:
+        return [*words, *(part.format(file=path, line=line) for part in _LINE_FLAGS[name])]
+    if line > 0 and name in _PLUS:
+        return [*words, f"+{line}", str(path)]
+    return [*words, str(path)]
+
+
+async def in_place(arguments: list[str], directory: Path) -> Outcome:
+    """Runs the editor in our terminal, which must be suspended, and waits for its end without blocking."""
+    try:
+        process = await asyncio.create_subprocess_exec(*arguments, cwd=directory)
+    except OSError as error:
+        return Outcome(_missing(arguments[0], error), failed=True)
+    code = await process.wait()
+    if code:
+        return Outcome(f"{arguments[0]} ended with status {code}.", failed=True)
+    return Outcome()
+
+
+async def in_split(arguments: list[str], directory: Path, *, aside: bool) -> Outcome:
+    """Opens the editor in a split of the tmux window that we are in; it is not waited for."""
+    if shutil.which(arguments[0]) is None:
+        return Outcome(_missing(arguments[0], None), failed=True)
+    tmux = ["tmux", "split-window", "-h" if aside else "-v", "-c", str(directory)]
+    pane = os.environ.get("TMUX_PANE")
+    if pane:
+        tmux += ["-t", pane]
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *tmux,
+            shlex.join(arguments),  # tmux hands one argument to a shell, quoted for it here
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+    except OSError as error:
+        return Outcome(_missing("tmux", error), failed=True)
+    try:
+        _, told = await asyncio.wait_for(process.communicate(), _TMUX_LIMIT_S)
+    except asyncio.TimeoutError:
+        process.kill()
+        return Outcome(f"tmux did not answer within {_TMUX_LIMIT_S:g} s.", failed=True)
+    if process.returncode:
+        return Outcome(f"tmux: {told.decode('utf-8', 'replace').strip()}", failed=True)
+    return Outcome("The editor is in a split; a save there starts an attempt.", beside=True)
+
+
+def _missing(name: str, error: OSError | None) -> str:
+    why = (
+        error.strerror
+        if error is not None and not isinstance(error, FileNotFoundError)
+        else "is not installed"
+    )
+    return f"{name}: {why}. Set EDITOR, or `editor` in tui.toml; `i` edits here."

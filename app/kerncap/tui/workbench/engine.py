@@ -1,0 +1,205 @@
+"""The edit loop in a thread of its own; to the screen it only posts messages."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from textual.message import Message
+
+from kerncap.core import session as loop
+from kerncap.core.errors import KerncapError
+from kerncap.core.history import (
+    KEPT,
+    captured_sources,
+    changed_lines,
+    iteration_sources,
+    present_sources,
+    same_sources,
+)
+from kerncap.core.iterations import Iteration, list_iterations
+from kerncap.core.loop_worker import Request
+
+MakeBench = Callable[[Path, "str | None"], loop.Bench]
+
+
+def replay_bench(directory: Path, device: str | None) -> loop.Bench:
+    """The bench on kerncap-replay."""
+    from kerncap.core.bench import ReplayBench
+
+    return ReplayBench(directory, device)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known before the first attempt."""
+
+    kernel: str
+    symbol: str
+    arch: str
+    iterations: tuple[Iteration, ...] = ()
+    changed: dict[int, tuple[int, int]] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    resumed: bool = False  # the source as it stands has been tried already
+
+
+class Opened(Message):
+    """The reproducer was read."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__()
+        self.facts = facts
+
+
+class Happened(Message):
+    """An event of the loop. `changed` are lines against the captured source, where that was counted."""
+
+    def __init__(self, event: loop.Event, changed: tuple[int, int] | None = None) -> None:
+        super().__init__()
+        self.event = event
+        self.changed = changed
+
+
+class Stopped(Message):
+    """The loop ended; `sentence` says why, empty where it was asked to."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__()
+        self.sentence = sentence
+
+
+class Engine:
+    """Runs the loop. Its methods return at once, and may be called from the event loop."""
+
+    def __init__(
+        self,
+        directory: Path,
+        device: str | None,
+        post: Callable[[Message], object],
+        *,
+        make_bench: MakeBench = replay_bench,
+        poll_ms: int | None = None,
+        limit_s: float = 600.0,
+    ) -> None:
+        self.directory = directory
+        self._device = device
+        self._post = post
+        self._make_bench = make_bench
+        self._poll_ms = poll_ms
+        self._limit_s = limit_s
+        self._loop: loop.EditLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._closed = threading.Event()
+        self._watching = True
+
+    @property
+    def alive(self) -> bool:
+        """Whether the loop runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, *, first: bool = True) -> None:
+        """Opens the reproducer and runs the loop. Nothing where it runs already."""
+        if self.alive or self._closed.is_set():
+            return
+        self._thread = threading.Thread(
+            target=self._run, args=(first,), name="kerncap-workbench", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self, first: bool) -> None:
+        sentence = ""
+        try:
+            facts = read_facts(self.directory)
+            self._post(Opened(facts))
+            bench = self._make_bench(self.directory, self._device)
+            with loop.EditLoop(
+                self.directory, bench, self._tell, poll_ms=self._poll_ms, compile_timeout_s=self._limit_s
+            ) as self._loop:
+                self._loop.watching = self._watching
+                if not self._closed.is_set():
+                    self._loop.run(first=first and not facts.resumed)
+        except KerncapError as error:
+            sentence = error.message
+        except OSError as error:
+            sentence = f"{error.filename or self.directory}: {error.strerror or error}."
+        except Exception as error:  # a mistake of ours must not take the screen with it
+            sentence = f"The loop ended: {type(error).__name__}: {error}."
+        finally:
+            self._loop = None
+        self._post(Stopped("" if self._closed.is_set() else sentence))
+
+    def _tell(self, event: loop.Event) -> None:
+        changed = None
+        if isinstance(event, loop.Finished) and event.iteration is not None:
+            changed = _changed(self.directory, event.iteration)
+        self._post(Happened(event, changed))
+
+    def build(self) -> None:
+        """An attempt with the source as it stands; starts the loop where it has ended."""
+        if self._loop is not None:
+            self._loop.build()
+        else:
+            self.start()
+
+    def ask(self, step: str, mode: str = "default", number: int = 0) -> None:
+        """One step of a kept attempt again."""
+        if self._loop is not None:
+            self._loop.ask(Request(step, mode, number))
+
+    def cancel(self) -> None:
+        """Gives up what is under way."""
+        if self._loop is not None:
+            self._loop.cancel()
+
+    def watch(self, on: bool) -> None:
+        """Whether a save starts an attempt."""
+        self._watching = on
+        if self._loop is not None:
+            self._loop.watching = on
+
+    def close(self) -> None:
+        """Ends the loop and the replayer; within two seconds or so. May be called twice."""
+        self._closed.set()
+        if self._loop is not None:
+            self._loop.close()
+
+
+def read_facts(directory: Path) -> Facts:
+    """Kernel and attempts of a reproducer. Raises KerncapError where it is none."""
+    from kerncap.core.captures import open_capture
+    from kerncap.core.compile_file import CompileFile
+
+    plan = CompileFile.read(directory)
+    opened = open_capture(directory)
+    problems: list[str] = []
+    iterations = list_iterations(directory, problems)
+    baseline = captured_sources(directory)
+    present = present_sources(directory)
+    changed: dict[int, tuple[int, int]] = {}
+    resumed = False
+    for iteration in iterations:
+        try:
+            sources = iteration_sources(iteration)
+        except KerncapError:
+            continue
+        changed[iteration.number] = changed_lines(baseline, sources)
+        if iteration is iterations[-1] and iteration.outcome not in ("superseded", KEPT, "error"):
+            resumed = same_sources(sources, present)
+    return Facts(
+        opened.capture.dispatch.demangled or plan.symbol,
+        plan.symbol,
+        opened.capture.device.name,
+        tuple(iterations),
+        changed,
+        tuple(problems),
+        resumed,
+    )
+
+
+def _changed(directory: Path, iteration: Iteration) -> tuple[int, int] | None:
+    try:
+        return changed_lines(captured_sources(directory), iteration_sources(iteration))
+    except (KerncapError, OSError):
+        return None

@@ -1,0 +1,109 @@
+"""Compiler messages, source diffs and comparisons as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kerncap.core.diagnostics import Diagnostic, counts
+from kerncap.core.history import DiffLine
+from kerncap.tui.workbench.figures import duration, lines_changed, ratio, seconds, with_interval
+from kerncap.tui.workbench.lines import Line, clean, wrap
+from kerncap.tui.workbench.model import Row
+from kerncap.tui.workbench.validation_text import verdict_style
+
+_SEVERITY = {"error": "bad", "warning": "warn", "note": "dim"}
+_DIFF = {"file": "heading", "place": "accent", "added": "added", "removed": "removed", "same": ""}
+
+
+@dataclass(frozen=True)
+class Messages:
+    """The errors pane: `starts` are the lines at which the diagnostics begin."""
+
+    lines: list[Line]
+    starts: list[int]
+
+
+def messages(
+    diagnostics: Sequence[Diagnostic], message: str, raw: str, *, show_raw: bool, current: int, width: int
+) -> Messages:
+    """What the compiler said: parsed, or `raw` as it came (also where nothing could be parsed)."""
+    lines: list[Line] = [[(text, "strong")] for text in wrap(message, width - 1)] if message else []
+    if show_raw or not diagnostics:
+        lines += [[(clean(text), "")] for text in raw.splitlines()]
+        if not lines:
+            lines = [[("no messages", "dim")]]
+        return Messages(lines, [])
+    errors, warnings = counts(diagnostics)
+    lines.append([(f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}", "dim")])
+    starts = []
+    for i, diagnostic in enumerate(diagnostics):
+        lines.append([("", "")])
+        starts.append(len(lines))
+        style = _SEVERITY[diagnostic.severity]
+        mark = "▶ " if i == current else "  "
+        place = f" {clean(diagnostic.place)}" if diagnostic.place else ""
+        lines.append([(mark, "accent"), (diagnostic.severity, style), (place, "accent")])
+        lines += [[("    " + text, "strong")] for text in wrap(diagnostic.message, width - 5)]
+        lines += [[("    " + clean(text), "dim")] for text in diagnostic.context]
+    return Messages(lines, starts)
+
+
+def diff(found: Sequence[DiffLine], title: str) -> list[Line]:
+    """A source diff with the lines' numbers."""
+    lines: list[Line] = [[(title, "strong")]]
+    if not found:
+        return [*lines, [("no difference", "dim")]]
+    for line in found:
+        if line.kind in ("file", "place"):
+            lines.append([(clean(line.text), _DIFF[line.kind])])
+            continue
+        sign = {"added": "+", "removed": "-"}.get(line.kind, " ")
+        numbers = f"{line.old or '':>5} {line.new or '':>5} "
+        lines.append([(numbers, "number"), (f"{sign} {clean(line.text)}", _DIFF[line.kind])])
+    return lines
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Two attempts against each other. `gain` is the first's time by the second's with its interval."""
+
+    first: Row
+    second: Row
+    gain: float | None = None
+    interval: tuple[float, float] | None = None
+
+
+def compare(sides: Sides, found: Sequence[DiffLine]) -> list[Line]:
+    """Figures of two attempts beside each other, then what differs in the source."""
+    a, b = sides.first, sides.second
+    lines: list[Line] = [[(f"{'':>12} {f'attempt {a.number}':>24} {f'attempt {b.number}':>24}", "heading")]]
+    lines.append(
+        [
+            (f"{'verdict':>12} ", "dim"),
+            (f"{a.verdict:>24}", verdict_style(a.verdict)),
+            (f" {b.verdict:>24}", verdict_style(b.verdict)),
+        ]
+    )
+    table = (
+        ("median", with_interval(a.median_ns, a.interval_ns), with_interval(b.median_ns, b.interval_ns)),
+        ("captured", duration(a.baseline_ns), duration(b.baseline_ns)),
+        ("speedup", ratio(a.speedup), ratio(b.speedup)),
+        ("lines", lines_changed(a.changed), lines_changed(b.changed)),
+        ("compile", seconds(a.build_s), seconds(b.build_s)),
+        ("replay", seconds(a.replay_s), seconds(b.replay_s)),
+        ("compare", seconds(a.validate_s), seconds(b.validate_s)),
+    )
+    lines += [[(f"{name:>12} ", "dim"), (f"{one:>24} {other:>24}", "")] for name, one, other in table]
+    if sides.gain is not None:
+        text = f"attempt {b.number} takes {1 / sides.gain:.4g} of the time of attempt {a.number}"
+        if sides.interval is not None:
+            low, high = 1 / sides.interval[1], 1 / sides.interval[0]
+            text += f" (95 %: {low:.4g} to {high:.4g})"
+        valid = a.passed and b.passed
+        lines.append([("", "")])
+        lines.append([(text, "good" if valid and sides.gain > 1 else "warn")])
+        if not valid:
+            lines.append([("A wrong result has no speed: this says nothing.", "bad")])
+    lines.append([("", "")])
+    return [*lines, *diff(found, f"source: attempt {a.number} to attempt {b.number}")]
