@@ -113,6 +113,7 @@ void Comparer::compare_window(const Window& window, const RangeSet* scope) {
   }
   const std::lock_guard lock(mutex_);
   result_.compared += compared;
+  if (compared != 0) result_.compared_in[item.piece.region] += compared;
 }
 
 void Comparer::compare_span(const Expectation& item, std::uint64_t address, const unsigned char* found,

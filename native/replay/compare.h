@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -46,6 +47,7 @@ struct CompareResult {
   std::vector<DiffRun> runs;  // by address
   std::uint64_t compared = 0;
   std::uint64_t different = 0;
+  std::map<std::uint64_t, std::uint64_t> compared_in;  // bytes compared, by region
 };
 
 class Comparer {

@@ -76,6 +76,9 @@ void compare(Channel& channel, Session& session, const Request& r) {
       session.compare(against, written_only, r.text(3), r.number(4), variant_of(r, 2));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   channel.data("runs", result.runs.data(), result.runs.size() * sizeof(DiffRun));
+  std::vector<std::uint64_t> scopes;
+  for (const auto& [region, bytes] : result.compared_in) scopes.insert(scopes.end(), {region, bytes});
+  channel.data("compared", scopes.data(), scopes.size() * sizeof(std::uint64_t));
   channel.ok("compared=" + std::to_string(result.compared) + " different=" +
              std::to_string(result.different) + " seconds=" + std::to_string(seconds.count()));
 }

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
-from make_capture import Spec, write
+from differences import A
+from make_capture import Memory, Spec, write
 
 from kerncap.core import records
+from kerncap.core.dtypes import BYTES, Layout, Typed, TypeMap
 from kerncap.core.records import Capture
 from kerncap.core.replayer import Replayer
 from kerncap.core.validate import Validator
@@ -28,6 +31,18 @@ def make(tmp_path: Path) -> Callable[[Spec], Capture]:
         nonlocal count
         count += 1
         return records.read(write(tmp_path / f"capture{count}", spec))
+
+    return run
+
+
+@pytest.fixture
+def types(make: Callable[[Spec], Capture]) -> Callable[..., TypeMap]:
+    """A map in which memory from an address on is of one layout."""
+
+    def run(layout: Layout = BYTES, address: int = A, size: int = 1 << 16) -> TypeMap:
+        region = Memory(A, np.zeros(size, np.uint8))
+        capture = make(Spec(b"\x7fELF", "k", (1, 1, 1), (1, 1, 1), b"", [region]))
+        return TypeMap(capture, [Typed(address, layout, "user")])
 
     return run
 

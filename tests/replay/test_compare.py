@@ -1,4 +1,4 @@
-"""Judging differences: types, tolerances, NaNs, elements that vary (R6, R7). Without a device."""
+"""Judging differences: types, tolerances, NaNs (R7). Without a device."""
 
 from __future__ import annotations
 
@@ -6,51 +6,19 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from make_capture import Memory, Spec
+from differences import A, differences
 
 from kerncap.core import compare, floats
 from kerncap.core.compare import EXACT, Tolerance
 from kerncap.core.dtypes import (
-    BYTES,
     Field,
     Layout,
-    Typed,
     TypeMap,
     parameter_types,
     scalar,
     source_types,
 )
-from kerncap.core.records import Capture
-from kerncap.core.replayer import NO_DATA, RUN_DTYPE, Differences
-
-A = 0x7E1000000000
-Make = Callable[[Spec], Capture]
-
-
-def differences(expected: np.ndarray, actual: np.ndarray, address: int = A) -> Differences:
-    """As the replayer reports them: runs of whole 16-byte blocks."""
-    want = np.ascontiguousarray(expected).view(np.uint8).reshape(-1)
-    got = np.ascontiguousarray(actual).view(np.uint8).reshape(-1)
-    runs, data = [], bytearray()
-    for begin in range(0, len(want), 16):
-        a, b = want[begin : begin + 16], got[begin : begin + 16]
-        count = int(np.count_nonzero(a != b))
-        if count:
-            runs.append((address + begin, len(a), count, len(data), 1, 0))
-            data += a.tobytes() + b.tobytes()
-    found = sum(r[2] for r in runs)
-    return Differences(np.array(runs, RUN_DTYPE), np.frombuffer(bytes(data), np.uint8), len(want), found, 0.0)
-
-
-@pytest.fixture
-def types(make: Make) -> Callable[..., TypeMap]:
-    def run(layout: Layout = BYTES, address: int = A, size: int = 1 << 16) -> TypeMap:
-        region = Memory(A, np.zeros(size, np.uint8))
-        capture = make(Spec(b"\x7fELF", "k", (1, 1, 1), (1, 1, 1), b"", [region]))
-        return TypeMap(capture, [Typed(address, layout, "user")])
-
-    return run
-
+from kerncap.core.replayer import NO_DATA, Differences
 
 MakeTypes = Callable[..., TypeMap]
 DTYPES = {
@@ -88,7 +56,7 @@ def test_many_chunks_give_what_one_gives(types: MakeTypes, monkeypatch: pytest.M
     expected = rng.random(8000, np.float32)
     actual = (expected * (1 + rng.random(8000) * 1e-6)).astype(np.float32)
     once = compare.analyse(differences(expected, actual), types(scalar("f32"))).regions[1]
-    monkeypatch.setattr(compare, "_CHUNK_BYTES", 1000)
+    monkeypatch.setattr("kerncap.core.elements._CHUNK_BYTES", 1000)
     again = compare.analyse(differences(expected, actual), types(scalar("f32"))).regions[1]
     assert (once.mismatches, once.max_ulp, once.max_abs, once.first, once.worst) == (
         again.mismatches, again.max_ulp, again.max_abs, again.first, again.worst,
@@ -173,42 +141,6 @@ def test_structures_are_taken_apart(types: MakeTypes) -> None:
     assert found.mismatches == 1
     assert found.regions[1].first is not None
     assert found.regions[1].first["index"] == 11
-
-
-def test_what_varies_is_masked_and_held_to_its_range(types: MakeTypes) -> None:  # R6
-    rng = np.random.default_rng(8)
-    typed = types(scalar("f32"))
-    application = rng.random(256, np.float32)
-    noisy = np.arange(0, 256, 4)
-
-    def run() -> np.ndarray:
-        out = application.copy()
-        out[noisy] *= (1 + rng.normal(0, 1e-6, len(noisy))).astype(np.float32)
-        return out
-
-    runs = [differences(application, run()) for _ in range(5)]
-    varying, constant = compare.variations(runs, typed)
-    assert not compare.variation_bytes(constant)
-    assert compare.variation_bytes(varying) <= len(noisy) * 4
-    assert compare.classify(varying) == {"order of atomic or parallel sums": compare.variation_bytes(varying)}
-    good = compare.analyse(differences(application, run()), typed, EXACT, varying)
-    assert good.mismatches <= 2  # a few may lie just outside of what five runs have shown
-    wrong = application.copy()
-    wrong[noisy[3]] *= 1.1
-    assert compare.analyse(differences(application, wrong), typed, EXACT, varying).mismatches == 1
-    wrong = application.copy()
-    wrong[noisy[3] + 1] *= 1.000001
-    assert compare.analyse(differences(application, wrong), typed, EXACT, varying).mismatches == 1
-
-
-def test_a_constant_difference_is_no_variation(types: MakeTypes) -> None:
-    application = np.zeros(64, np.int32)
-    replayed = application.copy()
-    replayed[5] = 3
-    runs = [differences(application, replayed) for _ in range(3)]
-    varying, constant = compare.variations(runs, types(scalar("i32")))
-    assert compare.variation_bytes(varying) == 0
-    assert compare.variation_bytes(constant) == 4
 
 
 def test_differences_without_data_still_count(types: MakeTypes) -> None:

@@ -46,6 +46,7 @@ RUN_DTYPE = np.dtype(
 NO_DATA = (1 << 64) - 1
 _TIMES = np.dtype([("start", "<u8"), ("end", "<u8")])
 _RANGES = np.dtype([("address", "<u8"), ("bytes", "<u8")])
+_SCOPES = np.dtype([("region", "<u8"), ("bytes", "<u8")])
 _GRACE_SECONDS = 30.0
 # No kernel sends these: somebody ended the replayer, which says nothing of a variant.
 _FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT})
@@ -100,6 +101,7 @@ class Differences:
     compared: int
     different: int
     seconds: float
+    compared_in: dict[int, int] = field(default_factory=dict)  # bytes compared, by region
 
 
 @dataclass(frozen=True)
@@ -470,6 +472,10 @@ class Replayer:
             reply.integer("compared"),
             reply.integer("different"),
             float(reply.values["seconds"]),
+            {
+                int(row["region"]): int(row["bytes"])
+                for row in np.frombuffer(reply.data.get("compared", b""), _SCOPES)
+            },
         )
 
     def poison(self, where: str, granule: int) -> int:

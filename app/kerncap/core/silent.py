@@ -17,6 +17,7 @@ from kerncap.core.errors import UsageError
 from kerncap.core.launch import emptied_launch
 from kerncap.core.records import Capture, RegionKind
 from kerncap.core.replayer import KernelFault, KernelTimeout, Replayer, Variant
+from kerncap.core.variation import variations
 from kerncap.core.verdict import Baseline
 
 _GRANULES = (4, 1)  # bytes altered together: whole numbers where that is possible
@@ -116,7 +117,7 @@ class SilentBytes:
                 self._alter(place, granule)
                 replayer.run(base.variant, track=True, restore=False)
                 runs.append(replayer.compare(base.variant, against="reference", scope=self._scope))
-            varying, _ = compare.variations(runs, self._types)
+            varying, _ = variations(runs, self._types)
             if not self._tells(place, granule):
                 return None
         except (KernelFault, KernelTimeout):

@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from kerncap.core.compare import Analysis, RegionStats, Variation
+from kerncap.core.compare import Analysis, RegionStats
+from kerncap.core.dtypes import FLOATS, Layout
 from kerncap.core.replayer import RangeList, Variant
+from kerncap.core.variation import Variation, unchecked_bytes, variation_bytes
 
 SCHEMA = "kerncap-validate/1"
 IDENTICAL = "IDENTICAL"
@@ -33,12 +35,14 @@ class ValidateResult:
     variant: str | None = None
     compared_bytes: int = 0
     written_bytes: int = 0
-    masked_bytes: int = 0
+    masked_bytes: int = 0  # vary in the captured kernel's own replays
+    unchecked_bytes: int = 0  # of those: of no float type, so that nothing can be said of them
     skipped_bytes: int = 0
     changed_bytes: int = 0
     seconds: float = 0.0
     compare_s: float = 0.0  # of that: one comparison of memory, in the replayer
     baseline: str | None = None  # verdict of the captured kernel's own replay
+    baseline_runs: int = 0
     regions: list[dict[str, Any]] = field(default_factory=list)
     variation: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -62,10 +66,13 @@ class ValidateResult:
             "against": self.against,
             "variant": self.variant,
             "baseline": self.baseline,
+            "baseline_runs": self.baseline_runs,
             "compared_bytes": self.compared_bytes,
             "written_bytes": self.written_bytes,
             "changed_bytes": self.changed_bytes,
             "masked_bytes": self.masked_bytes,
+            "masked_share": self.masked_bytes / self.written_bytes if self.written_bytes else 0.0,
+            "unchecked_bytes": self.unchecked_bytes,
             "skipped_bytes": self.skipped_bytes,
             "seconds": self.seconds,
             "compare_s": self.compare_s,
@@ -89,37 +96,53 @@ class Baseline:
     reason: str
     compared: int
     compare_s: float  # one comparison
-    unplaced: bool  # words point into its code, and it is not where they point
+    runs: int
+
+    @property
+    def masked_bytes(self) -> int:
+        return variation_bytes(self.varying)
+
+    @property
+    def unchecked_bytes(self) -> int:
+        return unchecked_bytes(self.varying)
 
     @property
     def deterministic(self) -> bool:
         return not self.varying
 
 
-def figures(stats: RegionStats, address: int) -> dict[str, Any]:
+def figures(stats: RegionStats, address: int, compared: int, layout: Layout) -> dict[str, Any]:
     """The numbers of one region, which begins at `address`, as the document has them.
 
-    `rms` is of the elements that differ; `elements` are the first mismatching ones; `error_histogram` is of
-    |a-b|/max(|a|,|b|) by decade; `error_map` has the largest of these by place (core/mismatches.py).
+    `bit_equal_share` is of the `compared` bytes, by elements; `rmse` is over all floats compared, `rms` over
+    those that differ; `elements` are the first mismatching ones; `error_histogram` is of |a-b|/max(|a|,|b|)
+    by decade; `error_map` has the largest of these by place (core/mismatches.py).
     """
     finite = sum(stats.ulp_histogram.values())
-    rms = math.sqrt(stats.squares / finite) if finite else None
+    floats = sum(field.count for field in layout.fields if field.dtype in FLOATS) / layout.stride * compared
     return {
+        "compared_bytes": compared,
+        "bit_equal_share": 1.0 - min(stats.differing_bytes / compared, 1.0) if compared else None,
         "mismatches": stats.mismatches,
         "mismatch_bytes": stats.mismatch_bytes,
         "tolerated": stats.tolerated,
-        "masked_bytes": stats.masked_bytes,
         "max_abs": stats.max_abs,
         "max_rel": stats.max_rel,
         "max_ulp": stats.max_ulp,
+        "rmse": _root_mean(stats.squares, floats),
         "ulp_histogram": stats.ulp_histogram,
         "new_nans": stats.new_nans,
         "signed_zeros": stats.signed_zeros,
         "first": stats.first,
         "worst": stats.worst,
-        "rms": rms if rms is not None and math.isfinite(rms) else None,
+        "rms": _root_mean(stats.squares, finite),
         "differing": stats.detail.differing,
         "elements": stats.detail.elements,
         "error_histogram": stats.detail.ordered_histogram(),
         "error_map": stats.detail.map.to_json(address),
     }
+
+
+def _root_mean(squares: float, count: float) -> float | None:
+    root = math.sqrt(squares / count) if count >= 1 else None
+    return root if root is not None and math.isfinite(root) else None

@@ -1,0 +1,56 @@
+"""Sentences about places in captured memory: what differs first, and where a range lies."""
+
+from __future__ import annotations
+
+from kerncap.core.compare import Analysis
+from kerncap.core.records import Capture
+from kerncap.core.replayer import RangeList
+
+
+def where(capture: Capture, ranges: RangeList) -> str:
+    """The first range of a set, and the region it is in or near."""
+    if len(ranges.ranges) == 0:
+        return "nowhere"
+    address, size = int(ranges.ranges["address"][0]), int(ranges.ranges["bytes"][0])
+    text = f"0x{address:x} ({size} bytes)"
+    near = capture.nearest_region(address)
+    if near is not None:
+        region, distance = near
+        kind = region.kind.name.lower()
+        name = f"region {region.id} ({kind}, {region.bytes} bytes at 0x{region.address:x})"
+        if distance == 0:
+            text += f", byte {address - region.address} of {name}"
+        elif address < region.address:
+            text += f", {distance} bytes before {name}"
+        else:
+            text += f", {address - region.end} bytes past the end of {name}"
+    return text if ranges.count == 1 else f"{text}, and {ranges.count - 1} more places"
+
+
+def first_mismatch(capture: Capture, analysis: Analysis) -> str:
+    """How many elements differ, and the first of them."""
+    firsts = [s for s in analysis.regions.values() if s.first is not None]
+    if not firsts:
+        return f"{analysis.mismatches} bytes differ"
+    stats = min(firsts, key=lambda s: int((s.first or {"address": "0x0"})["address"], 16))
+    first = stats.first or {}
+    extra = ", among them NaNs that the reference does not have" if stats.new_nans else ""
+    place = region_name(capture, stats.region, int(first["address"], 16))
+    text = (
+        f"{analysis.mismatches} elements differ{extra}; the first: element {first['index']} of {place} "
+        f"is {first['actual']}, should be {first['expected']}"
+    )
+    if "range" in first:
+        low, high = first["range"]
+        text += f" (the captured kernel's own replays vary from {low:.9g} to {high:.9g})"
+    return text
+
+
+def region_name(capture: Capture, ident: int, address: int) -> str:
+    """A region by number and address; memory outside of every region by what is near."""
+    region = next((r for r in capture.regions if r.id == ident), None)
+    if region is None:
+        near = capture.nearest_region(address)
+        nearest = f", nearest: region {near[0].id}" if near else ""
+        return f"memory outside of every captured region (0x{address:x}{nearest})"
+    return f"region {region.id} (0x{region.address:x}, {region.bytes} bytes)"

@@ -1,0 +1,207 @@
+"""Kernels that do not repeat themselves, on the simulated device (R6)."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from make_capture import Memory, Spec
+
+from kerncap.core.compare import EXACT, Tolerance
+from kerncap.core.extract import extract
+from kerncap.core.launch import captured_launch
+from kerncap.core.records import Capture
+from kerncap.core.replayer import Replayer
+from kerncap.core.validate import Validator
+from kernels import arguments, compile_source, spec
+from support.build import Program, compile_device
+
+A = 0x7E1000000000
+B, C = A + 0x1000000, A + 0x2000000
+Make = Callable[[Spec], Capture]
+MakeValidator = Callable[..., Validator]
+
+
+def as_the_application(make: Make, captured: Spec, count: int) -> np.ndarray:
+    """What one run of the captured kernel leaves in the `count` floats at B."""
+    first = make(captured)
+    with Replayer(first) as replayer:
+        variant = replayer.load(captured_launch(first))
+        replayer.request("schedule", 77)
+        replayer.run(variant, track=True)
+        folder = first.path.parent / "dump"
+        folder.mkdir()
+        replayer.dump(folder)
+        found = np.fromfile(folder / f"{B:x}.bin", np.float32)[:count]
+        shutil.rmtree(folder)
+    return found
+
+
+def numbers(count: int) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return (rng.random(count) * 10.0 ** rng.integers(-3, 4, count)).astype(np.float32)
+
+
+SUMS = """extern "C" __global__ void k(const float* a, float* sum, float* twice) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x; %s; %s; }"""
+ADD, TWICE = "atomicAdd(&sum[i & 7], a[i])", "twice[i] = a[i] * 2"
+
+
+def sums_spec(sums: np.ndarray, n: int = 16384, source: str = SUMS % (ADD, TWICE)) -> Spec:
+    a = numbers(n)
+    memory = [
+        Memory(A, a),
+        Memory(B, np.zeros(8, np.float32), sums),
+        Memory(C, np.zeros(n, np.float32), a * 2 if TWICE in source else None),
+    ]
+    return spec(compile_source(source), "k", memory, arguments(A, B, C), items=n)
+
+
+def test_sums_in_random_order(make: Make, validator: MakeValidator) -> None:
+    n = 16384
+    sums = as_the_application(make, sums_spec(np.full(8, 1, np.float32)), 8)
+    v = validator(sums_spec(sums), dtypes={2: "f32", 3: "f32"})
+    own = v.validate(mode="strict")
+    assert own.verdict == "NONDETERMINISTIC_OK", own
+    assert 0 < own.masked_bytes <= 32
+    assert own.unchecked_bytes == 0
+    assert own.written_bytes == 32 + 4 * n
+    assert own.to_json()["masked_share"] == own.masked_bytes / own.written_bytes
+    assert f"{own.masked_bytes} of {own.written_bytes} written bytes" in own.reason
+    assert own.variation
+    assert v.validate(compile_source(SUMS % (ADD, "twice[i] = a[i] * 2.f"))).passed
+    result = v.validate(compile_source(SUMS % ("atomicAdd(&sum[i & 7], a[i] * 1.01f)", TWICE)))
+    assert result.verdict == "FAIL", result
+    assert result.regions[0]["id"] == 2
+    assert result.regions[0]["max_rel"] == pytest.approx(0.01, rel=0.01)
+    assert "own replays vary from" in result.reason
+    assert v.validate(compile_source(SUMS % (ADD, "twice[i] = a[i] * 3"))).verdict == "FAIL"
+    slightly = compile_source(SUMS % ("atomicAdd(&sum[i & 7], a[i] * 1.0001f)", TWICE))
+    assert v.validate(slightly).verdict == "FAIL"
+    assert v.validate(slightly, tolerance=Tolerance(rtol=1e-3)).passed
+
+
+@pytest.mark.parametrize("mode", ["default", "strict"])
+def test_a_kernel_all_of_whose_bytes_vary(make: Make, validator: MakeValidator, mode: str) -> None:
+    """Floats are held against the range of the replays; every kind of wrong result is found."""
+    source = SUMS % (ADD, "")
+    sums = as_the_application(make, sums_spec(np.full(8, 1, np.float32), source=source), 8)
+    v = validator(sums_spec(sums, source=source), dtypes={2: "f32"})
+    own = v.validate(mode=mode)
+    assert (own.verdict, own.baseline, own.masked_bytes) == ("NONDETERMINISTIC_OK", own.verdict, 32)
+    assert own.to_json()["masked_share"] == 1.0
+    assert "(100 %)" in own.reason
+    assert own.baseline_runs >= 6
+    other_order = "int j = 16383 - i; atomicAdd(&sum[j & 7], a[j])"
+    assert v.validate(compile_source(SUMS % (other_order, "")), mode).verdict == "NONDETERMINISTIC_OK"
+    largest = int(numbers(16384).argmax())  # a small one is within the rounding of the others
+    wrong = {
+        "twice as much": "atomicAdd(&sum[i & 7], 2 * a[i])",
+        "emptied": "",
+        "a term is missing": f"if (i != {largest}) atomicAdd(&sum[i & 7], a[i])",
+        "half of them are": "if (i & 8) atomicAdd(&sum[i & 7], a[i])",
+        "one sum is left out": "if ((i & 7) != 3) atomicAdd(&sum[i & 7], a[i])",
+        "another place": "atomicAdd(&sum[(i + 1) & 7], a[i])",
+        "negative": "atomicAdd(&sum[i & 7], -a[i])",
+        "NaN": 'atomicAdd(&sum[i & 7], i == 5 ? __builtin_nanf("") : a[i])',
+        "infinite": "atomicAdd(&sum[i & 7], i == 5 ? __builtin_inff() : a[i])",
+        "constant": "sum[i & 7] = 0x1p20f",
+    }
+    for what, body in wrong.items():
+        result = v.validate(compile_source(SUMS % (body, "")), mode)
+        assert result.verdict == "FAIL", (what, result)
+
+
+def test_a_reference_outside_of_the_range_does_not_hold(make: Make, validator: MakeValidator) -> None:
+    source = SUMS % (ADD, "")
+    sums = as_the_application(make, sums_spec(np.full(8, 1, np.float32), source=source), 8)
+    sums[3] *= np.float32(1.001)  # no order of the sum gives this
+    v = validator(sums_spec(sums, source=source), dtypes={2: "f32"})
+    own = v.validate()
+    assert own.verdict == "FAIL"
+    assert "outside of their range" in own.reason
+    assert "element 3 of region 2" in own.reason
+    assert v.validate(compile_source(SUMS % (ADD + "+0.f", ""))).verdict == "INCONCLUSIVE"
+    assert v.validate(tolerance=Tolerance(rtol=1e-2)).passed
+
+
+def test_what_varies_and_is_no_float_proves_nothing(make: Make) -> None:
+    """Memory of unknown type, or integers: whoever came last. Also in strict mode, where more is compared."""
+    source = """extern "C" __global__ void k(const float* a, unsigned* last, float* none) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if ((threadIdx.x & 63) == 0) { atomicExch(&last[0], i + 1u); atomicExch(&last[1], i + 7u); } }"""
+    n = 16384
+    memory = [
+        Memory(A, numbers(n)),
+        Memory(B, np.zeros(2, np.uint32), np.array([n, n + 6], np.uint32)),
+        Memory(C, np.zeros(4, np.float32)),
+    ]
+    capture = make(spec(compile_source(source), "k", memory, arguments(A, B, C), items=n))
+    for mode in ("default", "strict"):
+        with Validator(capture, dtypes={2: "u32"}) as v:
+            own = v.validate(mode=mode)
+            assert own.verdict == "INCONCLUSIVE", own
+            assert own.masked_bytes == own.unchecked_bytes > 0
+            assert v.validate(compile_source(source + " "), mode).verdict == "INCONCLUSIVE"
+            assert not v.validate(compile_source(source.replace("i + 1u", "5u")), mode).passed
+
+
+SCATTER = """extern "C" __global__ void k(const float* a, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int j = 0; j < 6; ++j) atomicAdd(&out[(i * 7 + j * j * 13) %% n], %s); }"""
+
+
+def test_many_sums_of_few_terms(make: Make) -> None:
+    """Most of them come out alike in most runs: a variant that adds in another order still passes."""
+    n = 4096
+    a = numbers(n)
+    explicit = arguments(A, B, np.int32(n))
+
+    def captured(sums: np.ndarray) -> Spec:
+        memory = [Memory(A, a), Memory(B, np.zeros(n, np.float32), sums)]
+        return spec(compile_source(SCATTER % "a[i] * (j + 1)"), "k", memory, explicit, items=n)
+
+    sums = as_the_application(make, captured(np.ones(n, np.float32)), n)
+    with Validator(make(captured(sums)), dtypes={2: "f32"}) as v:
+        assert v.validate().verdict == "NONDETERMINISTIC_OK"
+        assert v.validate(compile_source(SCATTER % "(j + 1) * a[i]")).verdict == "NONDETERMINISTIC_OK"
+        wrong = compile_source(SCATTER % "a[i] * (j + 1 + (i == 1234 && j == 3))")
+        assert v.validate(wrong).verdict == "FAIL"
+
+
+def test_a_program_with_float_atomics(build_program: Callable[[str], Program], tmp_path: Path) -> None:
+    """From the program to the verdict, as a user goes."""
+    program = build_program("float_atomics")
+    result = extract(
+        "sum_atomic",
+        [str(program.executable)],
+        device="sim:gfx942",
+        output=tmp_path / "sum_atomic",
+        stdout=subprocess.DEVNULL,
+    )
+    document = result.to_json()["baseline"]
+    assert document["verdict"] == "NONDETERMINISTIC_OK", document
+    assert document["masked_bytes"] == 16
+    source = (program.source / "float_atomics.hip").read_text()
+
+    def variant(name: str, old: str, new: str) -> Path:
+        assert old in source
+        (tmp_path / f"{name}.hip").write_text(source.replace(old, new))
+        return compile_device(tmp_path / f"{name}.hip", tmp_path / f"{name}.hsaco")
+
+    with Validator(tmp_path / "sum_atomic") as v:
+        same = variant("same", "if (i < n)", "if (n > i)")
+        for tolerance in (EXACT, Tolerance(rtol=1e-5)):
+            assert v.validate(same, tolerance=tolerance).verdict == "NONDETERMINISTIC_OK"
+        for name, old, new in (
+            ("double", "x[i])", "2 * x[i])"),
+            ("empty", "atomicAdd(&sums[i % 4], x[i])", ""),
+            ("missing", "i < n", "i < n - 64"),
+            ("shifted", "i % 4", "(i + 1) % 4"),
+        ):
+            found = v.validate(variant(name, old, new))
+            assert found.verdict == "FAIL", (name, found)
