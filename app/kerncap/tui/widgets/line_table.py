@@ -18,6 +18,7 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 ELLIPSIS = "…"
 
@@ -31,6 +32,17 @@ def fitted(text: str, width: int, align: str = "left") -> str:
         return set_cell_size(text, width - 1) + ELLIPSIS if width > 0 else ""
     padding = " " * (width - length)
     return padding + text if align == "right" else text + padding
+
+
+def component_style(widget: Widget, name: str) -> Style:
+    """A component class as a style of its own: colours with alpha are laid over the widget's background."""
+    styles = widget.get_component_styles(name)
+    _, background = widget.background_colors
+    color = background + styles.color if styles.has_rule("color") else None
+    under = background + styles.background if styles.has_rule("background") else None
+    return Style(color=color.rich_color if color else None, bgcolor=under.rich_color if under else None) + (
+        styles.text_style if styles.has_rule("text_style") else Style.null()
+    )
 
 
 class LineTable(ScrollView, can_focus=True):
@@ -257,7 +269,7 @@ class LineTable(ScrollView, can_focus=True):
             if name:
                 style = Style()
                 for part in name.split():
-                    style += self.get_component_rich_style(f"line-table--{part}", partial=True)
+                    style += component_style(self, f"line-table--{part}")
             else:
                 style = Style()
             self._style_cache[name] = style

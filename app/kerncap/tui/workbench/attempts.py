@@ -81,7 +81,7 @@ class AttemptsTable(LineTable):
             return with_interval(row.median_ns, row.interval_ns), ""
         if title == "vs captured":
             return ratio(row.speedup), {"FASTER": "good", "SLOWER": "bad"}.get(row.speed, "")
-        return ratio(self.model.against_best(row)), ""
+        return ratio(self.model.against_best(row) if row.passed else None), ""
 
     @property
     def number(self) -> int | None:

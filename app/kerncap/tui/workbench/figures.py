@@ -34,6 +34,8 @@ def seconds(value: float | None) -> str:
     """Seconds of a step."""
     if value is None:
         return "-"
+    if value < 0.001:
+        return f"{value * 1e6:.0f} us"
     return f"{value * 1000:.0f} ms" if value < 0.1 else f"{value:.2f} s"
 
 

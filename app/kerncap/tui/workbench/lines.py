@@ -15,6 +15,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from kerncap.tui.widgets.line_table import component_style
+
 # A piece is text, and the name of a style of the view (or a style); a line is its pieces.
 Piece: TypeAlias = "tuple[str, str | Style]"
 Line: TypeAlias = "Sequence[Piece]"
@@ -212,7 +214,7 @@ class LineView(ScrollView, can_focus=True):
         if known is None:
             known = Style.null()
             for part in style.split():
-                known += self.get_component_rich_style(f"line-view--{part}", partial=True)
+                known += component_style(self, f"line-view--{part}")
             self._styles_of[style] = known
         return known
 

@@ -68,6 +68,7 @@ class SourcePane(Vertical):
     SourcePane { height: 1fr; }
     SourcePane > #source-title { height: 1; background: $panel; color: $foreground; padding: 0 1; }
     SourcePane TextArea { height: 1fr; border: none; padding: 0; display: none; }
+    SourcePane TextArea:focus { border: none; }
     SourcePane.-editing TextArea { display: block; }
     SourcePane.-editing LineView { display: none; }
     SourcePane.-editing > #source-title { background: $accent 40%; }
@@ -268,5 +269,7 @@ def _pieces(line: Content, parse_style: Callable[[str | VisualStyle], VisualStyl
     found: list[Piece] = []
     for text, style in line.render(end="", parse_style=parse_style):
         rich = style.rich_style
-        found.append((text, Style(color=rich.color, bold=rich.bold, italic=rich.italic)))
+        # "auto" colours contrast with a background that is only known when drawn: the default does that too.
+        color = rich.color if style.foreground is not None and style.foreground.auto is False else None
+        found.append((text, Style(color=color, bold=rich.bold, italic=rich.italic)))
     return found

@@ -74,15 +74,16 @@ class Sides:
     interval: tuple[float, float] | None = None
 
 
-def compare(sides: Sides, found: Sequence[DiffLine]) -> list[Line]:
+def compare(sides: Sides, found: Sequence[DiffLine], width: int) -> list[Line]:
     """Figures of two attempts beside each other, then what differs in the source."""
     a, b = sides.first, sides.second
-    lines: list[Line] = [[(f"{'':>12} {f'attempt {a.number}':>24} {f'attempt {b.number}':>24}", "heading")]]
+    w = max(12, min(24, (width - 11) // 2))
+    lines: list[Line] = [[(f"{'':>9} {f'attempt {a.number}':>{w}} {f'attempt {b.number}':>{w}}", "heading")]]
     lines.append(
         [
-            (f"{'verdict':>12} ", "dim"),
-            (f"{a.verdict:>24}", verdict_style(a.verdict)),
-            (f" {b.verdict:>24}", verdict_style(b.verdict)),
+            (f"{'verdict':>9} ", "dim"),
+            (f"{a.verdict:>{w}}", verdict_style(a.verdict)),
+            (f" {b.verdict:>{w}}", verdict_style(b.verdict)),
         ]
     )
     table = (
@@ -94,7 +95,7 @@ def compare(sides: Sides, found: Sequence[DiffLine]) -> list[Line]:
         ("replay", seconds(a.replay_s), seconds(b.replay_s)),
         ("compare", seconds(a.validate_s), seconds(b.validate_s)),
     )
-    lines += [[(f"{name:>12} ", "dim"), (f"{one:>24} {other:>24}", "")] for name, one, other in table]
+    lines += [[(f"{name:>9} ", "dim"), (f"{one:>{w}} {other:>{w}}", "")] for name, one, other in table]
     if sides.gain is not None:
         text = f"attempt {b.number} takes {1 / sides.gain:.4g} of the time of attempt {a.number}"
         if sides.interval is not None:
@@ -102,7 +103,8 @@ def compare(sides: Sides, found: Sequence[DiffLine]) -> list[Line]:
             text += f" (95 %: {low:.4g} to {high:.4g})"
         valid = a.passed and b.passed
         lines.append([("", "")])
-        lines.append([(text, "good" if valid and sides.gain > 1 else "warn")])
+        style = "good" if valid and sides.gain > 1 else "warn"
+        lines += [[(part, style)] for part in wrap(text, width)]
         if not valid:
             lines.append([("A wrong result has no speed: this says nothing.", "bad")])
     lines.append([("", "")])

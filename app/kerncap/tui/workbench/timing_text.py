@@ -114,8 +114,8 @@ def report(
 ) -> list[Line]:
     """The timing pane for attempt `row`, whose record is `document`."""
     shown = row.number if row else 0
-    spare = height - 16
-    lines = over_attempts(rows, best, shown, width, max(5, min(14, spare)))
+    spare = height - 18
+    lines = over_attempts(rows, best, shown, width, max(4, min(14, spare)))
     if row is None:
         return lines
     timing = document.get("timing") or {}

@@ -52,7 +52,11 @@ def report(
     lines += _region_table(regions, selected, width)
     region = regions[selected]
     lines.append([("", "")])
-    lines += _errors(region)
+    lines += _errors(region, width)
+    found = region.get("error_map") or {}
+    if found.get("cells"):
+        lines.append([("", "")])
+        lines += _map(region, found, width, map_height, plain)
     elements = region.get("elements") or []
     if elements:
         lines.append([("", "")])
@@ -61,10 +65,6 @@ def report(
     if histograms:
         lines.append([("", "")])
         lines += histograms
-    found = region.get("error_map") or {}
-    if found.get("cells"):
-        lines.append([("", "")])
-        lines += _map(region, found, width, map_height, plain)
     if len(elements) > _FIRST_ELEMENTS:
         lines.append([("", "")])
         lines += _elements(elements[_FIRST_ELEMENTS:], int(region.get("mismatches") or 0), heading=False)
@@ -85,7 +85,7 @@ def _sizes(validation: Mapping[str, Any]) -> str:
 
 
 def _region_table(regions: Sequence[Mapping[str, Any]], selected: int, width: int) -> list[Line]:
-    narrow = width < 62
+    narrow = width < 72
     heading = f"  {'region':>6} {'size':>9} {'type':<7} {'wrong':>9} {'max |a-b|':>10}"
     lines: list[Line] = [[(heading if narrow else heading + f" {'max rel':>9} {'max ulp':>11}", "heading")]]
     for i, region in enumerate(regions):
@@ -106,7 +106,7 @@ def _short(number: Any) -> str:
     return f"{number:.3g}" if isinstance(number, float) else str(number)
 
 
-def _errors(region: Mapping[str, Any]) -> list[Line]:
+def _errors(region: Mapping[str, Any], width: int) -> list[Line]:
     words = [f"max |a-b| {_short(region.get('max_abs'))}", f"rel {_short(region.get('max_rel'))}"]
     words += [f"ulp {_short(region.get('max_ulp'))}", f"rms {_short(region.get('rms'))}"]
     first = " · ".join(words)
@@ -120,9 +120,11 @@ def _errors(region: Mapping[str, Any]) -> list[Line]:
             extra.append(f"{region[name]} {word}")
     if region.get("masked_bytes"):
         extra.append(f"{size(region['masked_bytes'])} vary in the captured kernel")
-    lines: list[Line] = [
-        [(f"region {region.get('id')} at {region.get('address')}: ", "strong"), (first, "")],
-    ]
+    head = f"region {region.get('id')} at {region.get('address')}  "
+    if len(head) + len(first) < width:
+        lines: list[Line] = [[(head, "strong"), (first, "")]]
+    else:
+        lines = [[(head, "strong")], *[[("  " + text, "")] for text in wrap(first, width - 3)]]
     if extra:
         lines.append([("  " + " · ".join(extra), "warn")])
     return lines
@@ -131,13 +133,13 @@ def _errors(region: Mapping[str, Any]) -> list[Line]:
 def _elements(elements: Sequence[Mapping[str, Any]], total: int, *, heading: bool) -> list[Line]:
     lines: list[Line] = []
     if heading:
-        lines.append([(f"{'element':>10} {'expected':>17} {'actual':>17} {'relative':>9}", "heading")])
+        lines.append([(f"{'element':>9} {'expected':>16} {'actual':>16} {'rel.':>8}", "heading")])
     for element in elements:
         lines.append(
             [
-                (f"{element.get('index'):>10} {value(element.get('expected')):>17} ", ""),
-                (f"{value(element.get('actual')):>17}", "bad"),
-                (f" {_short(element.get('relative')):>9}", "dim"),
+                (f"{element.get('index'):>9} {value(element.get('expected')):>16} ", ""),
+                (f"{value(element.get('actual')):>16}", "bad"),
+                (f" {_short(element.get('relative')):>8}", "dim"),
             ]
         )
     left = total - len(elements) - (0 if heading else _FIRST_ELEMENTS)
@@ -189,11 +191,9 @@ def _map(
     extent = region.get("extent") or [0, region.get("bytes") or 0]
     grid = heatmap.pool(dict(found), extent, width - 2, height if plain else height * 2)
     end = grid.first + grid.square * sum(1 for row in grid.rows for error in row if error >= 0)
-    caption = (
-        f"where: bytes {grid.first} to {end} of region {region.get('id')}, {grid.columns} squares of "
-        f"{grid.square} B a line"
-    )
-    lines: list[Line] = [[(text, "heading")] for text in wrap(caption, width - 1)]
+    head = f"where, bytes {grid.first} to {end}"
+    tail = f", {grid.columns} squares of {grid.square} B a line"
+    lines: list[Line] = [[(head + (tail if len(head + tail) < width else ""), "heading")]]
     lines += [[("  ", ""), *line] for line in heatmap.draw(grid, plain=plain)]
     lines.append([("  ", ""), *heatmap.legend(plain=plain)])
     return lines

@@ -141,7 +141,7 @@ class Views(Horizontal):
                 found,
                 selected=shown.region,
                 width=width,
-                map_height=max(3, min(12, height // 3)),
+                map_height=max(3, min(12, height // 4)),
                 plain=self.plain,
             )
             error = shown.document.get("error")
@@ -150,7 +150,7 @@ class Views(Horizontal):
                 lines = [*[[(t, "bad")] for t in wrap(text, width)], *(lines if found else [])]
             view.set_lines(lines)
         elif shown.sides is not None:
-            view.set_lines(texts.compare(shown.sides, shown.diff))
+            view.set_lines(texts.compare(shown.sides, shown.diff, width))
         else:
             view.set_lines(texts.diff(shown.diff, shown.diff_title))
 
