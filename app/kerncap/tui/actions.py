@@ -7,7 +7,7 @@ id is `group.name`, for instance `leaderboard.filter`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from textual.binding import Binding, BindingType
@@ -105,23 +105,22 @@ def shown_key(key: str) -> str:
     return key
 
 
-def known_ids() -> set[str]:
-    """Every id that `[keys]` may name, of the screens loaded so far."""
-    return {group.ident(action) for group in REGISTRY.values() for action in group.actions}
-
-
-def clashes(keymap: Mapping[str, str], groups: Iterable[Group] | None = None) -> list[str]:
-    """A sentence for each key that the keymap gives to two actions of one screen."""
-    problems = []
-    for group in groups or REGISTRY.values():
-        used: dict[str, str] = {}
-        for action in group.actions:
-            for key in keys_of(group, action, keymap):
-                if key in used:
-                    problems.append(
-                        f"key {shown_key(key)} means both {used[key]} and {group.ident(action)}; "
-                        "the first one has it"
-                    )
-                else:
-                    used[key] = group.ident(action)
+def keymap_problems(keymap: Mapping[str, str], group: Group) -> list[str]:
+    """A sentence for each entry of the keymap that names no action of `group`, or gives a key a second
+    meaning there.
+    """
+    known = {group.ident(action) for action in group.actions}
+    problems = [
+        f"[keys] {name} is no action; `?` lists them"
+        for name in keymap
+        if name.partition(".")[0] == group.name and name not in known
+    ]
+    used: dict[str, str] = {}
+    for action in group.actions:
+        for key in keys_of(group, action, keymap):
+            if key in used:
+                both = f"{used[key]} and {group.ident(action)}"
+                problems.append(f"[keys] key {shown_key(key)} means both {both}; change one")
+            else:
+                used[key] = group.ident(action)
     return problems

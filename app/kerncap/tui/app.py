@@ -54,7 +54,7 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.screen import Screen
 
-from kerncap.tui.actions import Action, bindings
+from kerncap.tui.actions import REGISTRY, Action, bindings, keymap_problems
 from kerncap.tui.settings import DEFAULT_THEME, Remembered, Settings, over_ssh
 from kerncap.tui.theme import ANSI_THEME, THEMES
 
@@ -121,6 +121,7 @@ class KerncapApp(App[int]):
         self.workbench = workbench
         self.keymap: dict[str, str] = dict(self.settings.keymap)
         self._problems = list(self.settings.problems)
+        self._checked: set[str] = set()  # screens whose keymap was checked
         if not os.environ.get("NO_COLOR"):
             os.environ.pop("NO_COLOR", None)  # empty means unset (no-color.org)
         plain = "NO_COLOR" in os.environ or self.settings.theme.startswith("ansi-")
@@ -161,6 +162,14 @@ class KerncapApp(App[int]):
             self.call_after_refresh(self._say_problems)
         if self.workbench is not None:
             self.call_after_refresh(self.open_workbench, self.workbench)
+
+    def keymap_problems(self, name: str) -> list[str]:
+        """What is wrong with the user's keymap for a screen, once."""
+        group = REGISTRY.get(name)
+        if group is None or name in self._checked:
+            return []
+        self._checked.add(name)
+        return keymap_problems(self.keymap, group)
 
     def _say_problems(self) -> None:
         self.tell(". ".join(self._problems), "warning", lasting=True)
@@ -220,6 +229,9 @@ class KerncapApp(App[int]):
         self.settings = Settings.load()
         self._problems = list(self.settings.problems)
         self.keymap = dict(self.settings.keymap)
+        self._checked.clear()
+        for screen in self.screen_stack:
+            self._problems += self.keymap_problems(getattr(screen, "GROUP", ""))
         self.set_keymap(self.keymap)
         self._apply_theme(bool(self.native_ansi_color))
         for screen in self.screen_stack:

@@ -35,6 +35,12 @@ class KerncapScreen(Screen[None]):
         """The screen's own widgets."""
         yield from ()
 
+    def on_mount(self) -> None:
+        """What the user's keymap says of this screen is checked when it is first opened."""
+        problems = self.kerncap.keymap_problems(self.GROUP)
+        if problems:
+            self.call_after_refresh(self.tell, ". ".join(problems), "warning", lasting=True)
+
     @property
     def kerncap(self) -> KerncapApp:
         """The application, typed."""

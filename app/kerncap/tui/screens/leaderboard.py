@@ -48,7 +48,7 @@ class LeaderboardScreen(KerncapScreen):
 
     GROUP = GROUP
     BINDINGS: ClassVar[list[BindingType]] = bindings(GROUP, "Leaderboard", ACTIONS)
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (150, "-broad")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-broad")]  # noqa: RUF012
     DEFAULT_CSS = """
     LeaderboardScreen #main { height: 1fr; layout: vertical; }
     LeaderboardScreen #left { height: 1fr; width: 1fr; }
@@ -56,7 +56,7 @@ class LeaderboardScreen(KerncapScreen):
     LeaderboardScreen.-narrow DetailPane { height: 9; }
     LeaderboardScreen.-narrow OutputPane { height: 6; }
     LeaderboardScreen.-broad #main { layout: horizontal; }
-    LeaderboardScreen.-broad DetailPane { width: 40%; height: 1fr; border-top: none; }
+    LeaderboardScreen.-broad DetailPane { width: 62; height: 1fr; border-top: none; }
     LeaderboardScreen.-broad DetailPane { border-left: solid $primary 50%; }
     LeaderboardScreen.-broad OutputPane { height: 12; }
     """
@@ -119,7 +119,7 @@ class LeaderboardScreen(KerncapScreen):
             (
                 "detail",
                 DetailPane,
-                width >= 150 or (width >= _ROOM_FOR_PANES[0] and height >= _ROOM_FOR_PANES[1]),
+                width >= 160 or (width >= _ROOM_FOR_PANES[0] and height >= _ROOM_FOR_PANES[1]),
             ),
             ("output", OutputPane, height >= _ROOM_FOR_PANES[1]),
         ):
@@ -488,6 +488,8 @@ class LeaderboardScreen(KerncapScreen):
 
     def action_extract(self) -> None:
         """Opens the dialog for the selected kernel."""
+        if self.app.screen is not self:
+            return  # a key that came while the dialog was being opened
         kernel = self.table.selected
         if kernel is None:
             self.tell("There is no kernel to extract.", "warning")

@@ -122,6 +122,7 @@ class LiveProgram:
         from kerncap.core.runtimes import RuntimeWatch, no_dispatch_reason
         from kerncap.core.workload import Workload
         from kerncap.tui.services.output_pump import OutputPump
+        from kerncap.tui.services.preload import preload
 
         device = resolve_device(self._device_name)
         watch = RuntimeWatch()
@@ -142,6 +143,7 @@ class LiveProgram:
                     pump.started()
                     self.session, self.device = session, device
                     self._post(ProgramStarted(self.run, workload.pid, device.name))
+                    preload()
                     left = self._until_end(workload, reader.snapshot, watch)
                     pump.finish()
                     board = board_of(reader.snapshot(), time.monotonic() - workload.started)
