@@ -5,8 +5,8 @@
 //   control                     one Control block, made by the front end before the program starts
 //   <pid>-<start>.live          one LiveHeader + rows + names for each process that used a GPU,
 //                               made by the interposer on first use; <start> is /proc/<pid>/stat field 22.
-//                               After an exec, or when the runtime is started anew, the same process has another:
-//                               <pid>-<start>.2.live and so on
+//                               After an exec, or when the runtime is started anew, the same process has
+//                               another: <pid>-<start>.2.live and so on
 // All integers are little-endian; every field is naturally aligned. Either side may die at any time.
 #pragma once
 
