@@ -8,8 +8,12 @@ import sys
 def main() -> None:
     """`kerncap` on the command line; ctrl-C while it is being loaded ends it without a traceback, too."""
     try:
-        from kerncap.cli.entry import main as run
-
+        try:
+            from kerncap.cli.entry import main as run
+        except (ImportError, OSError, MemoryError) as error:
+            # Too few file descriptors, too little memory, or an install that is broken.
+            sys.stderr.write(f"kerncap: cannot be loaded: {error}\n")
+            sys.exit(3)
         run()
     except KeyboardInterrupt:
         sys.stderr.write("kerncap: interrupted\n")

@@ -26,7 +26,7 @@ def command(self_test: bool, costs: bool, device: str | None, as_json: bool) -> 
         else:
             say(table.rstrip("\n"))
         return 0
-    checks = doctor.run_checks()
+    checks = doctor.run_checks(device)
     if self_test:
         line = ProgressLine()
         checks += doctor.self_test(device, lambda step: line.show(f"self-test: {step}"))

@@ -6,13 +6,14 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import click
 
 import kerncap
-from kerncap.cli.output import error_document, fail, silence_stdout
-from kerncap.core.errors import InconclusiveError, KerncapError
+from kerncap.cli.output import error_document, fail, open_streams, reported, silence_stdout
+from kerncap.core.errors import InconclusiveError, Interrupted, KerncapError, explained, unwritable
 from kerncap.core.workload import interruptible
 
 BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE ended
@@ -103,42 +104,48 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
-        if as_json:
-            error_document(error.format_message(), error.exit_code)
-        error.show()
-        return error.exit_code
+        return reported(error.exit_code, partial(_show_usage, error, as_json))
+    except (click.Abort, KeyboardInterrupt):
+        return fail(Interrupted(), as_json)
+    except BrokenPipeError:
+        silence_stdout()
+        return BROKEN_PIPE
     except KerncapError as error:
         if debug:
             raise
         return fail(error, as_json)
-    except (click.Abort, KeyboardInterrupt):
-        if as_json:
-            error_document("interrupted", 130)
-        click.echo("kerncap: interrupted", err=True)
-        return 130
-    except BrokenPipeError:
-        silence_stdout()
-        return BROKEN_PIPE
     except Exception as error:
         if debug:
             raise
-        # Nothing was proven by a run that went wrong inside kerncap itself: neither PASS nor FAIL.
-        reason = (
-            f"{error.strerror}: {error.filename}"
-            if isinstance(error, OSError) and error.filename
-            else f"{error}"
-        )
-        message = (
-            f"unexpected {type(error).__name__}: {reason}. KERNCAP_DEBUG=1 shows where; please report it."
-        )
-        return fail(InconclusiveError(message), as_json)
+        return fail(explained(error) or _unexpected(error), as_json)
+
+
+def _show_usage(error: click.ClickException, as_json: bool) -> None:
+    if as_json:
+        error_document(error.format_message(), error.exit_code)
+    error.show()
+
+
+def _unexpected(error: Exception) -> KerncapError:
+    """Nothing was proven by a run that went wrong inside kerncap itself: neither PASS nor FAIL."""
+    reason = f"{error}"
+    if isinstance(error, OSError) and error.filename:
+        reason = f"{error.strerror}: {error.filename}"
+    return InconclusiveError(
+        f"unexpected {type(error).__name__}: {reason}. KERNCAP_DEBUG=1 shows where; please report it."
+    )
 
 
 def main() -> None:
     """`kerncap` on the command line."""
+    open_streams()
     try:
         code = run()
+        sys.stdout.flush()
     except BrokenPipeError:
         silence_stdout()
         code = BROKEN_PIPE
+    except OSError as error:  # stdout is a file on a full disk, for instance
+        silence_stdout()
+        code = fail(unwritable("stdout", error), False)
     sys.exit(code)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kerncap.cli.output import device_option, emit_json, json_option, note, say
+from kerncap.cli.parameters import PATH
 from kerncap.core.control import Session
 from kerncap.core.devices import child_environment, resolve_device
 
@@ -18,6 +19,7 @@ SCHEMA = "kerncap-env/1"
 @click.command()
 @click.option(
     "--session",
+    type=PATH,
     metavar="DIR",
     help=(
         "Also make DIR, a session that the program's figures go to and that stays (kerncap "

@@ -17,7 +17,9 @@ from kerncap.cli.output import (
     say,
     size,
 )
+from kerncap.cli.parameters import PATH, SECONDS
 from kerncap.core.capture_run import Progress
+from kerncap.core.control import MOST_DISPATCHES
 from kerncap.core.extract import LANGUAGE_CHOICES, ExtractResult, baseline_error, extract
 from kerncap.core.extract_running import extract_running
 from kerncap.core.workload import parse_command
@@ -68,25 +70,28 @@ def show(result: ExtractResult) -> None:
 @click.argument("kernel")
 @click.option(
     "--dispatch",
-    type=click.IntRange(1),
+    type=click.IntRange(1, MOST_DISPATCHES),
     metavar="N",
     help="Its N-th dispatch in its process (default 1; with --session: the next one).",
 )
 @click.option(
-    "--session", metavar="DIR", help="In programs that run already with this session (kerncap env)."
+    "--session",
+    type=PATH,
+    metavar="DIR",
+    help="In programs that run already with this session (kerncap env).",
 )
 @click.option("--grid", metavar="X,Y,Z", help="Only a dispatch with this grid, in work-items.")
-@click.option("--source-dir", metavar="DIR", help="Where the program's source is.")
+@click.option("--source-dir", type=PATH, metavar="DIR", help="Where the program's source is.")
 @click.option(
     "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Defined when the kernel is recompiled."
 )
-@click.option("-o", "--output", metavar="DIR", help="Where to (default ./isolated/KERNEL).")
+@click.option("-o", "--output", type=PATH, metavar="DIR", help="Where to (default ./isolated/KERNEL).")
 @click.option(
     "--language", type=click.Choice(LANGUAGE_CHOICES), default="auto", help="Of the source (default auto)."
 )
 @click.option("--memory", type=click.Choice(["reachable", "all"]), default="reachable", help="What is saved.")
 @click.option("--keep-running", is_flag=True, help="Let the program go on after the capture.")
-@click.option("--timeout", type=float, metavar="S", help="Give up after S seconds.")
+@click.option("--timeout", type=SECONDS, metavar="S", help="Give up after S seconds.")
 @click.option("--force", is_flag=True, help="Replace an earlier capture.")
 @click.option(
     "--cmd", metavar="COMMAND", help="The program as one string, split into words; no shell runs it."

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from kerncap.cli.output import duration, emit_json, json_option, plain_table, say, size
+from kerncap.cli.parameters import PATH
 from kerncap.core.captures import open_capture
 from kerncap.core.codeobject import CodeObject, Kernel, read_file
 from kerncap.core.errors import KerncapError, UsageError
@@ -155,7 +156,7 @@ def _capture(path: Path, as_json: bool) -> int:
 
 
 @click.command()
-@click.argument("path", metavar="DIR|FILE")
+@click.argument("path", type=PATH, metavar="DIR|FILE")
 @json_option
 def command(path: str, as_json: bool) -> Any:
     """Show a capture (its bytes are checked), or the kernels of a code object, a bundle or a program."""

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from kerncap.cli.output import emit_json, json_option, note, plain_table, say, size
+from kerncap.cli.parameters import PATH
 from kerncap.core.captures import list_captures
 from kerncap.core.names import one_line
 
@@ -14,7 +15,7 @@ SCHEMA = "kerncap-list/1"
 
 
 @click.command("list")
-@click.argument("directory", metavar="DIR", default="isolated")
+@click.argument("directory", type=PATH, metavar="DIR", default="isolated")
 @json_option
 def command(directory: str, as_json: bool) -> Any:
     """List the captures in DIR (default ./isolated)."""

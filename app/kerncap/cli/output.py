@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import click
@@ -65,14 +66,49 @@ def error_document(message: str, exit_code: int, details: dict[str, object] | No
         emit_json({"schema": ERROR_SCHEMA, "error": message, "exit_code": exit_code})
 
 
+def reported(exit_code: int, report: Callable[[], None]) -> int:
+    """Reports an error; returns `exit_code`, also where stdout or stderr cannot be written to."""
+    try:
+        report()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence_stdout()
+    except (OSError, ValueError) as error:
+        silence_stdout()
+        with suppress(OSError, ValueError):
+            click.echo(f"kerncap: stdout or stderr cannot be written: {error}", err=True)
+    return exit_code
+
+
 def fail(error: KerncapError, as_json: bool) -> int:
     """Reports an error; returns its exit code."""
-    if as_json:
-        error_document(error.message, error.exit_code, error.details)
-    else:
-        sys.stdout.flush()
-    click.echo(printable(f"kerncap: {error.message}"), err=True)
-    return error.exit_code
+
+    def report() -> None:
+        try:
+            if as_json:
+                error_document(error.message, error.exit_code, error.details)
+            else:
+                sys.stdout.flush()
+        finally:
+            click.echo(printable(f"kerncap: {error.message}"), err=True)
+
+    return reported(error.exit_code, report)
+
+
+def open_streams() -> None:
+    """Puts /dev/null where stdin, stdout or stderr is closed: else the next file that is opened would be
+    taken for it, by us or by a program that we start.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 def silence_stdout() -> None:

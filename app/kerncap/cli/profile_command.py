@@ -19,6 +19,7 @@ from kerncap.cli.output import (
     program_stdout,
     say,
 )
+from kerncap.cli.parameters import PATH, SECONDS
 from kerncap.core.files import write_json
 from kerncap.core.names import base_name, one_line
 from kerncap.core.profile import KernelReport, ProfileReport, profile, profile_session
@@ -121,15 +122,20 @@ def show(report: ProfileReport, top: int) -> None:
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("-o", "--output", metavar="FILE", help="Also write the whole report to FILE, as JSON.")
+@click.option(
+    "-o", "--output", type=PATH, metavar="FILE", help="Also write the whole report to FILE, as JSON."
+)
 @click.option("--top", type=click.IntRange(1), metavar="N", help=f"Show N kernels (default {_DEFAULT_TOP}).")
-@click.option("--timeout", type=float, metavar="S", help="End the program after S seconds.")
+@click.option("--timeout", type=SECONDS, metavar="S", help="End the program after S seconds.")
 @click.option(
     "--cmd", metavar="COMMAND", help="The program as one string, split into words; no shell runs it."
 )
 @click.option("--no-timing", is_flag=True, help="Count dispatches and do not time them.")
 @click.option(
-    "--session", metavar="DIR", help="Report what a session of `kerncap env --session DIR` has recorded."
+    "--session",
+    type=PATH,
+    metavar="DIR",
+    help="Report what a session of `kerncap env --session DIR` has recorded.",
 )
 @device_option
 @json_option

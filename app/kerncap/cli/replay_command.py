@@ -7,21 +7,28 @@ from typing import Any
 import click
 
 from kerncap.cli.output import device_option, duration, emit_json, json_option, note, say
+from kerncap.cli.parameters import MOST_ITERATIONS, PATH
 from kerncap.core.captures import open_capture
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
+@click.argument("directory", type=PATH, metavar="DIR")
 @click.option(
-    "--hsaco", metavar="FILE", help="Run the kernel of this code object instead of the captured one."
+    "--hsaco",
+    type=PATH,
+    metavar="FILE",
+    help="Run the kernel of this code object instead of the captured one.",
 )
 @click.option(
-    "--iterations", type=click.IntRange(1), metavar="N", help="Time N runs (default: until it is steady)."
+    "--iterations",
+    type=click.IntRange(1, MOST_ITERATIONS),
+    metavar="N",
+    help="Time N runs (default: until it is steady).",
 )
 @click.option(
     "--cache", type=click.Choice(["warm", "cold"]), default="warm", help="Before each run (default warm)."
 )
-@click.option("--dump", metavar="DIR", help="Write the memory after the last run to DIR.")
+@click.option("--dump", type=PATH, metavar="DIR", help="Write the memory after the last run to DIR.")
 @device_option
 @json_option
 def command(

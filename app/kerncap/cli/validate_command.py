@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from kerncap.cli.output import device_option, emit_json, json_option, note, plain_table, say, size
+from kerncap.cli.parameters import NOT_NEGATIVE, PATH
 from kerncap.core.captures import open_capture
 
 _MOST_REGIONS = 20
@@ -39,20 +40,19 @@ def show(document: dict[str, Any]) -> None:
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
+@click.argument("directory", type=PATH, metavar="DIR")
 @click.option(
-    "--hsaco", metavar="FILE", help="The variant's code object (default: the captured kernel itself)."
+    "--hsaco",
+    type=PATH,
+    metavar="FILE",
+    help="The variant's code object (default: the captured kernel itself).",
 )
 @click.option("--smoke", is_flag=True, help="Only run it.")
 @click.option(
     "--strict", is_flag=True, help="Compare every other captured byte too: nothing else may change."
 )
-@click.option(
-    "--atol", type=click.FloatRange(0), default=0.0, help="Absolute tolerance of floats (default 0)."
-)
-@click.option(
-    "--rtol", type=click.FloatRange(0), default=0.0, help="Relative tolerance of floats (default 0)."
-)
+@click.option("--atol", type=NOT_NEGATIVE, default=0.0, help="Absolute tolerance of floats (default 0).")
+@click.option("--rtol", type=NOT_NEGATIVE, default=0.0, help="Relative tolerance of floats (default 0).")
 @click.option(
     "--ulp", type=click.IntRange(0), default=0, help="Or this many units in the last place (default 0)."
 )

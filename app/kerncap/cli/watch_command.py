@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kerncap.cli.output import device_option, duration, emit_json, json_option, note, say
+from kerncap.cli.parameters import PATH
 from kerncap.core import session as loop_events
 from kerncap.core.captures import open_capture
 from kerncap.core.errors import Interrupted
@@ -68,7 +69,7 @@ class Lines:
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
+@click.argument("directory", type=PATH, metavar="DIR")
 @click.option("--once", is_flag=True, help="One attempt with the source as it stands; exit with its verdict.")
 @device_option
 @json_option

@@ -19,8 +19,9 @@ from typing import Any
 
 from kerncap.core import manifest, records
 from kerncap.core.control import process_start
-from kerncap.core.errors import DamagedCaptureError, UsageError
+from kerncap.core.errors import DamagedCaptureError, UsageError, unwritable
 from kerncap.core.files import fsync_directory
+from kerncap.core.names import one_line
 from kerncap.core.records import Capture
 
 _PARTIAL = re.compile(r"\.partial-.*-(\d+)-(\d+)\Z", re.DOTALL)
@@ -193,7 +194,14 @@ def _exchange(first: Path, second: Path) -> bool:
 
 def check_output(output: Path, force: bool) -> None:
     """Raises UsageError if a reproducer cannot be put at `output`, before a program is run for it."""
-    if output.is_symlink() or output.exists():
+    try:
+        os.lstat(output)
+        there = True
+    except FileNotFoundError:
+        there = False
+    except OSError as error:
+        raise UsageError(f"{one_line(str(output), 160)}: {error.strerror}") from None
+    if there:
         if not force:
             raise UsageError(f"{output} exists already; --force replaces it, -o names another place")
         if output.is_symlink() or not output.is_dir():
@@ -236,7 +244,8 @@ def transaction(output: Path, *, force: bool) -> Iterator[tuple[Path, Callable[[
         made.append(missing)
         missing = missing.parent
     start = process_start(os.getpid()) or 0
-    partial = output.parent / f".partial-{output.name[:80]}-{secrets.token_hex(3)}-{os.getpid()}-{start}"
+    shown = os.fsdecode(os.fsencode(output.name)[:80])  # names are limited in bytes
+    partial = output.parent / f".partial-{shown}-{secrets.token_hex(3)}-{os.getpid()}-{start}"
     committed = False
 
     def commit() -> None:
@@ -266,7 +275,7 @@ def transaction(output: Path, *, force: bool) -> Iterator[tuple[Path, Callable[[
             partial.mkdir(mode=0o700)
             partial.chmod(0o700)
         except OSError as error:
-            raise UsageError(f"{output}: {error.strerror}: {error.filename or output.parent}") from None
+            raise unwritable(error.filename or output, error) from None
         yield partial, commit
     finally:
         if not committed:

@@ -14,17 +14,19 @@ import shutil
 import stat
 import tempfile
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from kerncap.core import layout
-from kerncap.core.errors import DeviceError, UsageError
+from kerncap.core.errors import DeviceError, UsageError, unwritable
 from kerncap.core.layout import CaptureState, MemoryMode, RequestKind
 
 _PREFIX = "kerncap-"
 _OWNED = re.compile(r"kerncap-(\d+)-(\d+)-[0-9a-f]+\Z")
+MOST_DISPATCHES = 2**63 - 1
 _LEAST_FREE = 64 << 20  # a statistics file is sparse, but its rows and names must fit
 
 
@@ -149,11 +151,13 @@ class Session:
         Raises DeviceError where no directory can be made, UsageError where `directory` exists.
         """
         start = process_start(os.getpid()) or 0
+        made = False
         where = directory or session_root() / f"{_PREFIX}{os.getpid()}-{start}-{secrets.token_hex(4)}"
         if directory is None:
             sweep_stale_sessions()
         try:
             where.mkdir(mode=0o700)
+            made = True
             where.chmod(0o700)
             block = np.zeros(1, layout.CONTROL)
             block["magic"] = layout.CONTROL_MAGIC
@@ -171,10 +175,14 @@ class Session:
                 f"{where} exists already; name a directory that does not, or remove it."
             ) from None
         except OSError as error:
-            raise DeviceError(
-                f"no session directory can be made at {where}: {error.strerror}. Set "
-                "XDG_RUNTIME_DIR or TMPDIR to a "
-                f"directory of yours with room in it."
+            if made:
+                shutil.rmtree(where, ignore_errors=True)
+            if directory is not None:
+                raise unwritable(f"the session {where}", error) from None
+            raise unwritable(
+                f"the session directory {where} (XDG_RUNTIME_DIR and TMPDIR say where it is made)",
+                error,
+                DeviceError,
             ) from None
         return cls(where, owned=directory is None)
 
@@ -215,10 +223,10 @@ class Session:
 
     def close(self) -> None:
         """Unmaps the control block, and removes the directory if this process made it for itself."""
-        if self._map.closed:
+        if self.__dict__.pop("_block", None) is None:
             return
-        del self._block
-        self._map.close()
+        with suppress(BufferError):  # an error on its way out may still look at the block
+            self._map.close()
         if self._owned:
             shutil.rmtree(self.directory, ignore_errors=True)
 

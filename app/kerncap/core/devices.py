@@ -160,7 +160,7 @@ def resolve_device(text: str | None = None) -> Device:
     """The device to use: `text`, else KERNCAP_DEVICE, else `auto`. Raises DeviceError where it cannot be
     used.
     """
-    wanted = text or os.environ.get("KERNCAP_DEVICE") or "auto"
+    wanted = text if text is not None else os.environ.get("KERNCAP_DEVICE") or "auto"
     if wanted == "auto":
         for found in list_devices():
             if found.usable:

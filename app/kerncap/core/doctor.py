@@ -16,7 +16,7 @@ from typing import Any
 from kerncap.core import native
 from kerncap.core.captures import free_bytes
 from kerncap.core.control import Session, session_root
-from kerncap.core.devices import list_devices
+from kerncap.core.devices import list_devices, resolve_device
 from kerncap.core.errors import DeviceError, KerncapError
 
 SCHEMA = "kerncap-doctor/1"
@@ -100,8 +100,21 @@ def _devices() -> list[Check]:
     return checks
 
 
+def _chosen(device: str | None) -> Check:
+    """The device that commands take here."""
+    try:
+        return Check("device", OK, f"{resolve_device(device).name} is what commands use")
+    except KerncapError as error:
+        return Check(
+            "device", PROBLEM, error.message.splitlines()[0], "name another: --device, KERNCAP_DEVICE"
+        )
+
+
 def _disk() -> Check:
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except OSError as error:
+        return Check("disk", PROBLEM, f"the working directory is gone: {error.strerror}", "change to another")
     free = free_bytes(here)
     text = f"{free / 2**30:.1f} GiB free at {here}"
     if free < _ROOM_WANTED:
@@ -119,12 +132,12 @@ def _session() -> Check:
         )
 
 
-def run_checks() -> list[Check]:
-    """Every check, in a fixed order; none raises."""
+def run_checks(device: str | None = None) -> list[Check]:
+    """Every check, in a fixed order; none raises. `device`: as the other commands take it."""
     checks: list[Check] = [_python()]
     for group in (_compilers, _natives, _devices):
         checks.extend(group())
-    checks.extend([_disk(), _session()])
+    checks.extend([_chosen(device), _disk(), _session()])
     return checks
 
 

@@ -4,6 +4,9 @@ code.
 
 from __future__ import annotations
 
+import errno
+import os
+
 
 class KerncapError(Exception):
     """Base of every error that kerncap raises on purpose.
@@ -12,12 +15,18 @@ class KerncapError(Exception):
     `details` mapping goes into the error document of `--json`.
     """
 
-    exit_code = 1
+    exit_code = 3
 
     def __init__(self, message: str, **details: object) -> None:
         super().__init__(message)
         self.message = message
         self.details: dict[str, object] = dict(details)
+
+
+class FailError(KerncapError):
+    """A verdict of FAIL."""
+
+    exit_code = 1
 
 
 class UsageError(KerncapError):
@@ -59,3 +68,41 @@ class Interrupted(KerncapError):
 
     def __init__(self, message: str = "interrupted", **details: object) -> None:
         super().__init__(message, **details)
+
+
+def unwritable(
+    what: str | os.PathLike[str], error: OSError, otherwise: type[KerncapError] = UsageError
+) -> KerncapError:
+    """The error for `what`, which could not be written: a WorkloadError where there is no room, else
+    `otherwise`.
+    """
+    reason = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return WorkloadError(
+            f"{os.fspath(what)} cannot be written: {reason}; make room, or name another place"
+        )
+    return otherwise(f"{os.fspath(what)} cannot be written: {reason}")
+
+
+def explained(error: BaseException) -> KerncapError | None:
+    """What an exception that nobody foresaw comes from, where that is not kerncap: a limit of the process, a
+    full disk, a directory that is gone. None for anything else.
+    """
+    if isinstance(error, MemoryError):
+        return InconclusiveError("there is not enough memory (ulimit -v, or a container's limit)")
+    if not isinstance(error, OSError):
+        return None
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return unwritable(error.filename or "a file", error)
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return InconclusiveError("too many files are open; raise the limit (ulimit -n)")
+    if error.errno == errno.ENOMEM:
+        return InconclusiveError(f"there is not enough memory: {error.filename or error.strerror}")
+    if error.errno == errno.ENOENT and not error.filename:
+        try:
+            os.getcwd()
+        except OSError:
+            return UsageError("the working directory is gone; change to another")
+        if "temporary directory" in str(error.strerror):
+            return DeviceError("no directory for temporary files can be written to; TMPDIR names another")
+    return None

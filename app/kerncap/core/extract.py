@@ -20,9 +20,11 @@ from kerncap.core.capture_run import (
     run,
 )
 from kerncap.core.captures import check_output, disk_bytes, free_bytes, transaction
+from kerncap.core.control import MOST_DISPATCHES
 from kerncap.core.devices import Device, resolve_device
 from kerncap.core.errors import (
     DamagedCaptureError,
+    FailError,
     InconclusiveError,
     Interrupted,
     KerncapError,
@@ -34,7 +36,7 @@ from kerncap.core.layout import MemoryMode
 from kerncap.core.names import base_name, one_line, safe_filename
 from kerncap.core.native import REPLAYER, native_path
 from kerncap.core.records import Capture
-from kerncap.core.workload import Command, interruptible, parse_command
+from kerncap.core.workload import Command, check_seconds, interruptible, parse_command
 
 if TYPE_CHECKING:
     from kerncap.core.reproducer import ReproducerInfo
@@ -111,8 +113,7 @@ def check_request(
         raise UsageError(f"language {language!r} is none of {', '.join(LANGUAGE_CHOICES)}")
     if memory not in ("reachable", "all"):
         raise UsageError(f"memory {memory!r} is neither reachable nor all")
-    if timeout is not None and timeout <= 0:
-        raise UsageError(f"a timeout of {timeout:g} s leaves no time; give a positive number of seconds")
+    check_seconds("timeout", timeout)
     if source_dir is not None and not Path(source_dir).is_dir():
         raise UsageError(f"source directory {os.fspath(source_dir)} does not exist, or is no directory")
     for define in defines:
@@ -292,7 +293,7 @@ def extract(
     DamagedCaptureError, Interrupted; nothing that looks like a capture is left then.
     """
     parsed = command if isinstance(command, Command) else parse_command(command, cmd)
-    if dispatch < 1:
+    if not 1 <= dispatch <= MOST_DISPATCHES:
         raise UsageError(f"--dispatch {dispatch}: dispatches are counted from 1")
     target = check_request(
         kernel,
@@ -361,7 +362,7 @@ def baseline_error(result: ExtractResult) -> KerncapError | None:
     if verdict in ("IDENTICAL", "WITHIN_TOLERANCE", "NONDETERMINISTIC_OK"):
         return None
     if verdict == "FAIL":
-        return KerncapError(
+        return FailError(
             f"{result.output}: replaying the captured kernel does not give what the program's own run wrote; "
             f"`kerncap validate {result.output}` shows where"
         )

@@ -17,7 +17,7 @@ from kerncap.core.capture_run import (
     kernel_lines,
 )
 from kerncap.core.captures import transaction
-from kerncap.core.control import CaptureRequest, CaptureStatus, Session, process_start
+from kerncap.core.control import MOST_DISPATCHES, CaptureRequest, CaptureStatus, Session, process_start
 from kerncap.core.devices import Device
 from kerncap.core.errors import UsageError, WorkloadError
 from kerncap.core.extract import ExtractResult, check_request, finish
@@ -55,7 +55,7 @@ def extract_running(
     seconds to wait for the dispatch and its capture. The rest is as in `kerncap.extract`, and so are the
     errors.
     """
-    if dispatch < 0:
+    if not 0 <= dispatch <= MOST_DISPATCHES:
         raise UsageError(f"dispatch {dispatch}: 0 is the next one, and dispatches are counted from 1")
     target = check_request(
         kernel,

@@ -2,28 +2,72 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
+import stat
 from pathlib import Path
 from typing import Any
 
-from kerncap.core.errors import UsageError
+from kerncap.core.errors import UsageError, unwritable
 
 
 def check_writable_target(path: Path) -> None:
     """Raises UsageError if a file cannot be put at `path`, before any work is done for it."""
-    parent = path.parent if str(path.parent) else Path()
-    if path.is_dir():
-        raise UsageError(f"{path} is a directory; name a file")
-    if not parent.is_dir():
-        raise UsageError(f"{path}: the directory {parent} does not exist")
+    try:
+        if path.is_dir():
+            raise UsageError(f"{path} is a directory; name a file")
+        if _written_through(path):
+            if not os.access(path, os.W_OK):
+                raise UsageError(f"{path} may not be written to")
+            return
+        parent = _behind_links(path).parent
+        if not parent.is_dir():
+            raise UsageError(f"{path}: the directory {parent} does not exist")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
     if not os.access(parent, os.W_OK | os.X_OK):
         raise UsageError(f"{path}: the directory {parent} may not be written to")
 
 
+def _behind_links(path: Path) -> Path:
+    """What a link at `path` names: the file is replaced there, and the link stays."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _written_through(path: Path) -> bool:
+    """Whether `path` is no file that another can take the place of: a device, a pipe, an open descriptor."""
+    if os.path.abspath(path).startswith(("/dev/fd/", "/dev/std", "/proc/")):
+        return path.exists()
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _write_through(path: Path, data: bytes) -> None:
+    try:
+        # Without a reader, opening a pipe would wait for one.
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(error.errno, "nobody reads it", os.fspath(path)) from None
+        raise
+    os.set_blocking(fd, True)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+
+
 def write_atomically(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Writes beside `path`, flushes to disk and renames. Raises OSError, leaving nothing behind."""
+    """Writes beside `path`, flushes to disk and renames. Raises OSError, leaving nothing behind.
+
+    A link stays, and what it names is replaced; into a device or a pipe the data is written as it is.
+    """
+    if _written_through(path):
+        _write_through(path, data)
+        return
+    path = _behind_links(path)
     temporary = path.with_name(f".{path.name[:60]}.{secrets.token_hex(4)}")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
@@ -43,11 +87,13 @@ def json_text(document: Any) -> str:
 
 
 def write_json(path: Path, document: Any) -> None:
-    """`write_atomically` of a document. Raises UsageError, naming the path, where it cannot be written."""
+    """`write_atomically` of a document. Raises UsageError, naming the path, where it cannot be written, and
+    WorkloadError where there is no room.
+    """
     try:
         write_atomically(path, json_text(document).encode("utf-8", "surrogateescape"))
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
+        raise unwritable(path, error) from None
 
 
 def fsync_directory(path: Path) -> None:

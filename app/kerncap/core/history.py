@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kerncap.core.compile_file import NAME, PRISTINE, CompileFile
-from kerncap.core.errors import UsageError
+from kerncap.core.errors import UsageError, unwritable
 from kerncap.core.files import write_atomically
 from kerncap.core.iterations import SOURCE, Iteration, Keeper
 from kerncap.core.watching import Sources
@@ -143,7 +143,7 @@ def go_back(directory: Path, iteration: Iteration, known: list[Iteration]) -> tu
             mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
             write_atomically(path, wanted[name], mode)
         except OSError as error:
-            raise UsageError(f"{path} cannot be written: {error.strerror or error}.") from error
+            raise unwritable(path, error) from error
     return changed, aside
 
 

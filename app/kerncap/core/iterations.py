@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kerncap.core.errors import DamagedCaptureError, UsageError
+from kerncap.core.errors import DamagedCaptureError, UsageError, unwritable
 from kerncap.core.files import write_json
 
 FOLDER = "iterations"
@@ -109,7 +109,7 @@ class Keeper:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(content)
         except OSError as error:
-            raise UsageError(f"{self._folder} cannot be written: {error.strerror}.") from error
+            raise unwritable(self._folder, error) from error
         return number, path
 
     def close(self, number: int, path: Path, document: Mapping[str, Any]) -> Iteration:

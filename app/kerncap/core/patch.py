@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kerncap.core.compile_file import PRISTINE, CompileFile
-from kerncap.core.errors import UsageError
+from kerncap.core.errors import UsageError, unwritable
 from kerncap.core.files import write_atomically
 
 NAME = "variant.patch"
@@ -71,7 +71,7 @@ def write_patch(directory: Path, output: Path | None = None) -> Patch:
     try:
         write_atomically(path, patch.text)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
+        raise unwritable(path, error) from error
     return patch
 
 

@@ -11,12 +11,11 @@ from typing import Any
 
 from kerncap.core.control import Session, process_start
 from kerncap.core.devices import Device, full_environment, resolve_device
-from kerncap.core.errors import UsageError
 from kerncap.core.files import check_writable_target, write_json
 from kerncap.core.live import KernelStats, LiveReader, Snapshot
 from kerncap.core.names import short_ids
 from kerncap.core.runtimes import RuntimeWatch, no_dispatch_reason
-from kerncap.core.workload import Command, Workload, interruptible, parse_command
+from kerncap.core.workload import Command, Workload, check_seconds, interruptible, parse_command
 
 SCHEMA = "kerncap-profile/1"
 
@@ -256,8 +255,7 @@ def profile(
     """
     parsed = command if isinstance(command, Command) else parse_command(command)
     used = device if isinstance(device, Device) else resolve_device(device)
-    if timeout is not None and timeout <= 0:
-        raise UsageError(f"a timeout of {timeout:g} s leaves no time; give a positive number of seconds")
+    check_seconds("timeout", timeout)
     if output is not None:
         check_writable_target(Path(output))
     watch = RuntimeWatch()

@@ -17,7 +17,7 @@ from pathlib import Path
 from kerncap.core.codeobject import read_code_object
 from kerncap.core.compile_file import NAME, OUTPUT, OVERLAY, CompileFile, layout_of
 from kerncap.core.device_compile import DeviceCompile, Overlay
-from kerncap.core.errors import Interrupted, KerncapError, UsageError
+from kerncap.core.errors import Interrupted, KerncapError, UsageError, unwritable
 from kerncap.core.toolchain import CompileError
 
 _PLACE = re.compile(r"^(?P<lead>(?:In file included from |\s+from )?)(?P<path>[^:\n]+):(?P<line>\d+)", re.M)
@@ -65,7 +65,7 @@ def recompile(
         with contextlib.suppress(OSError):
             output.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise UsageError(f"{error.filename or output} cannot be written: {error.strerror}.") from error
+            raise unwritable(error.filename or output, error) from error
         raise
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from kerncap.core import records, timing
 from kerncap.core.devices import Device
-from kerncap.core.errors import InconclusiveError, UsageError
+from kerncap.core.errors import InconclusiveError, UsageError, unwritable
 from kerncap.core.files import write_json
 from kerncap.core.launch import captured_launch, emptied_launch, variant_launch
 from kerncap.core.replayer import Replayer, Variant
@@ -263,7 +263,10 @@ def _launch_overhead(replayer: Replayer) -> float | None:
 
 
 def _dump(replayer: Replayer, directory: Path) -> str:
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(directory, error) from None
     names = replayer.dump(directory.absolute())
     capture = replayer.capture
     regions = []

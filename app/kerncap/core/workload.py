@@ -7,6 +7,7 @@ ctrl-C reaches kerncap alone, which then ends the program and all that it starte
 from __future__ import annotations
 
 import errno
+import math
 import os
 import select
 import shlex
@@ -89,6 +90,12 @@ def find_program(
     if not os.access(path, os.X_OK):
         raise UsageError(f"program {name!r} may not be executed (chmod +x, or name its interpreter)")
     return name
+
+
+def check_seconds(name: str, seconds: float | None) -> None:
+    """Raises UsageError for a limit that is no positive, finite number of seconds; None is no limit."""
+    if seconds is not None and not (seconds > 0 and math.isfinite(seconds)):
+        raise UsageError(f"{name} {seconds:g}: give a positive number of seconds, or none")
 
 
 def signal_name(number: int) -> str:
@@ -219,29 +226,42 @@ class Workload:
             self.sleep(left)
 
     def descendants(self) -> list[int]:
-        """Processes that still live and belong to it: its process group, and whoever carries its session."""
+        """Processes that still live and belong to it: its process group, and whoever carries its session.
+
+        Raises OSError where /proc cannot be read, for want of file descriptors for instance.
+        """
         found = []
         marker = b"KERNCAP_SESSION=" + os.fsencode(self._session) + b"\0" if self._session else None
-        for entry in os.scandir("/proc"):
-            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+        with os.scandir("/proc") as entries:
+            numbers = [int(entry.name) for entry in entries if entry.name.isdigit()]
+        for pid in numbers:
+            if pid == os.getpid():
                 continue
-            pid = int(entry.name)
             try:
-                text = Path(entry.path, "stat").read_text()
+                text = Path(f"/proc/{pid}/stat").read_text()
                 fields = text[text.rindex(")") + 2 :].split()
                 if fields[0] in "ZX":
                     continue
                 belongs = int(fields[2]) == self.pid
                 if not belongs and marker is not None:
-                    belongs = marker in Path(entry.path, "environ").read_bytes() + b"\0"
-            except (OSError, ValueError):
+                    belongs = marker in Path(f"/proc/{pid}/environ").read_bytes() + b"\0"
+            except (OSError, ValueError) as error:
+                if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                    raise
                 continue
             if belongs:
                 found.append(pid)
         return found
 
     def _signal_all(self, number: int) -> bool:
-        alive = self.descendants()
+        try:
+            alive = self.descendants()
+        except OSError:  # without /proc, its process group is what can be reached
+            try:
+                os.killpg(self.pid, number)
+            except OSError:
+                return False
+            return self.poll() is None
         for pid in alive:
             try:
                 os.kill(pid, number)
@@ -249,13 +269,19 @@ class Workload:
                 continue
         return bool(alive)
 
+    def _any_left(self) -> bool:
+        try:
+            return bool(self.descendants())
+        except OSError:
+            return self.poll() is None
+
     def end(self, grace: float = TERM_GRACE_S) -> Ended | None:
         """Ends the program and everything it started: SIGTERM, `grace` seconds, SIGKILL. Nothing if all has
         ended.
         """
         if self._signal_all(signal.SIGTERM):
             limit = time.monotonic() + grace
-            while self.descendants() and time.monotonic() < limit:
+            while self._any_left() and time.monotonic() < limit:
                 self.sleep(0.02)
                 time.sleep(0.01)
             limit = time.monotonic() + 5.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kerncap.core.devices import Device, resolve_device, rocm_gpus
-from kerncap.core.errors import DeviceError, KerncapError, UsageError
+from kerncap.core.errors import DeviceError, UsageError, unwritable
 from kerncap.core.files import write_json
 from kerncap.core.native import SIM_HIP, native_path
 from kerncap.core.toolchain import rocm_clang, run_tool, zig
@@ -93,15 +93,13 @@ def _place(directory: Path) -> None:
         (directory / MARKER).touch()
         shutil.copytree(TREE, directory, dirs_exist_ok=True)
     except OSError as error:
-        raise UsageError(
-            f"The demonstration program cannot be put into {directory}: {error.strerror}."
-        ) from error
+        raise unwritable(f"{directory}, where the demonstration program goes,", error) from error
 
 
 def _run(words: Sequence[str], directory: Path) -> None:
     finished = run_tool(words, directory=directory, timeout_s=_LIMIT_S)
     if finished.code:
-        raise KerncapError(
+        raise DeviceError(
             f"The demonstration program does not build: `{' '.join(words)}` in {directory} ended with exit "
             f"code {finished.code}.\n{finished.output.rstrip()}"
         )
@@ -160,7 +158,7 @@ def build(
     """Put the demonstration program's tree into `directory`, and build it for `device` there.
 
     The build also writes compile_commands.json with the commands that were run. Raises UsageError where the
-    folder is in use, DeviceError where a compiler or a runtime is missing, KerncapError with the compiler's
+    folder is in use, DeviceError where a compiler or a runtime is missing, or with the compiler's
     text where it fails.
     """
     chosen = device if isinstance(device, Device) else resolve_device(device)

@@ -1,0 +1,36 @@
+"""What arguments may hold, said where they are read: paths that name something, numbers that are finite."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+MOST_ITERATIONS = 1_000_000
+
+
+def PATH(text: str) -> str:
+    """A path that names something; an empty one would be taken for the current directory."""
+    if not text:
+        raise click.BadParameter("an empty path names nothing")
+    return text
+
+
+class Finite(click.FloatRange):
+    """A number from `least` on; neither infinite nor "nan", which every comparison lets through."""
+
+    name = "number"
+
+    def __init__(self, least: float = 0.0, *, open_below: bool = False) -> None:
+        super().__init__(min=least, min_open=open_below)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no finite number", param, ctx)
+        return number
+
+
+NOT_NEGATIVE = Finite()
+SECONDS = Finite(open_below=True)
