@@ -56,6 +56,8 @@ _ROCM_LIBRARY = "libhsa-runtime64.so.1"
 class KernelFault(KerncapError):
     """The kernel faulted on the device. `address` is what it touched, 0 where that is not known."""
 
+    exit_code = 1
+
     def __init__(self, message: str, address: int = 0) -> None:
         super().__init__(message, address=address)
         self.address = address
@@ -63,6 +65,8 @@ class KernelFault(KerncapError):
 
 class KernelTimeout(KerncapError):
     """The kernel did not end within its limit."""
+
+    exit_code = 1
 
 
 @dataclass
@@ -300,7 +304,7 @@ class Replayer:
                 raise DeviceError(f"kerncap-replay answered {command} with {kind!r}; see {self._errors}")
 
     def _raise(self, kind: str, address: int, text: str, *, started: bool) -> None:
-        if kind in ("fault", "timeout", "internal") or not started:
+        if kind in ("fault", "timeout", "internal", "damaged") or not started:
             told = self.stderr_tail()
             self.stop()
         if kind == "fault":
@@ -328,9 +332,8 @@ class Replayer:
                 "by someone or for want of memory. The next run starts it again."
             )
         how = f"signal {-status}" if status is not None and status < 0 else f"status {status}"
-        raise KernelFault(
-            f"kerncap-replay ended with {how} during '{command}'" + (f":\n{told}" if told else "")
-        )
+        ended = KernelFault if command != "start" else DeviceError  # no kernel has run by then
+        raise ended(f"kerncap-replay ended with {how} during '{command}'" + (f":\n{told}" if told else ""))
 
     def _fill(self, deadline: float, command: str) -> None:
         assert self._process is not None
