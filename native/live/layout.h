@@ -77,15 +77,15 @@ struct Control {
 };
 
 // What the states promise, in the order in which a request meets them:
-//   armed       seen by a process that may take it; owner_pid is 0. A request of another pid (only_pid) stays idle.
-//               If the dispatch was before the request and no other process can have it: failed.
-//   ambiguous   message: one line a candidate, "<id, 16 hex>\t<demangled name>\n", cut off where it does not fit;
-//               the program runs on, so that its launches are seen. owner_pid is 0.
+//   armed       seen by a process that may take it; owner_pid is 0. A request of another pid (only_pid)
+//               stays idle. If the dispatch was before the request and no other process can have it: failed.
+//   ambiguous   message: "<id, 16 hex>\t<demangled name>\n" for each candidate, cut off where it does not
+//               fit; the program runs on, so that its launches are seen. owner_pid is 0.
 //   draining .. saving_changes   owner_pid has it; accepted_sequence == request_sequence; started_ns is set.
 //               bytes_total grows while memory is found; in saving_changes bytes_done starts again from 0.
-//   done        message empty. With exit_after the process has flushed stdio and ends by _exit(0) right after.
-//   failed      message: one sentence, without a full stop. OUTPUT.partial-<pid> is removed; only a process that is
-//               killed leaves it.
+//   done        message empty. With exit_after the process has flushed stdio and ends by _exit(0).
+//   failed      message: one sentence, without a full stop. OUTPUT.partial-<pid> is removed; only a
+//               process that is killed leaves it.
 //   cancelled   as failed. A cancel that comes too late leaves done.
 // With a grid, `nth` means: from the nth dispatch on, the first one with that grid.
 
