@@ -44,6 +44,7 @@ class CaptureTable(LineTable):
     def __init__(self) -> None:
         super().__init__(id="captures")
         self.captures: list[Listed] = []
+        self.root = Path()
         self.empty_text = "Looking for captures ..."
 
     def take(self, captures: list[Listed]) -> None:
@@ -56,13 +57,21 @@ class CaptureTable(LineTable):
         """The capture under the cursor."""
         return self.captures[self.index] if self.captures else None
 
+    def _place(self, one: Listed) -> str:
+        """Where it is, from the folder that is listed."""
+        try:
+            return str(one.directory.relative_to(self.root))
+        except ValueError:
+            return str(one.directory)
+
     def _widths(self) -> list[tuple[str, int, str]]:
         left = self.size.width
-        columns = [("device", 17, "left"), ("on disk", 9, "right"), ("baseline", 18, "left")]
+        columns = [("device", 18 if left >= 110 else 10, "left"), ("on disk", 9, "right")]
+        columns.append(("baseline", 18, "left"))
         if left >= 110:
             columns.append(("created", 20, "left"))
         rest = left - sum(width for _, width, _ in columns) - len(columns) - 1
-        name = max(10, rest // 2)
+        name = max(10, rest * 3 // 5)
         return [("kernel", name, "left"), *columns, ("directory", max(8, rest - name), "left")]
 
     def heading(self) -> list[tuple[str, str]]:
@@ -75,13 +84,14 @@ class CaptureTable(LineTable):
         verdict = "damaged" if one.problem else one.verdict or "-"
         bad = one.problem or verdict == "FAIL"
         style = "bad" if bad else "good" if verdict in _GOOD else "warn"
+        simulated = " (simulated)" if self.size.width >= 110 else " sim"
         values = {
             "kernel": (one_line(one.kernel) or "-", ""),
-            "device": (one.arch + (" (simulated)" if one.simulated else ""), "dim"),
+            "device": (one.arch + (simulated if one.simulated else ""), "dim"),
             "on disk": (size_text(one.bytes_on_disk), ""),
             "baseline": (verdict, style),
             "created": (one.created, "dim"),
-            "directory": (one_line(str(one.directory)), ""),
+            "directory": (one_line(self._place(one)), ""),
         }
         cells = []
         for title, width, align in self._widths():
@@ -123,7 +133,8 @@ class CapturesScreen(KerncapScreen):
     GROUP = GROUP
     BINDINGS: ClassVar[list[BindingType]] = bindings(GROUP, "Captures", ACTIONS)
     DEFAULT_CSS = """
-    CapturesScreen #where { height: 1; background: $panel; padding: 0 1; }
+    CapturesScreen #where { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; }
+    CapturesScreen #where { text-overflow: ellipsis; }
     """
 
     def __init__(self, root: Path) -> None:
@@ -152,6 +163,7 @@ class CapturesScreen(KerncapScreen):
 
     def action_refresh(self) -> None:
         """Lists again."""
+        self.table.root = self._root
         self.query_one("#where", Static).update(Content(f"captures in {self._root.absolute()}"))
         self.run_worker(self._list, thread=True, exclusive=True, group="list", exit_on_error=False)
 
