@@ -148,7 +148,12 @@ class Repeating(Event):
 
 @dataclass(frozen=True)
 class Superseded(Event):
-    """The source was saved again in the middle, or a person gave it up: this attempt counts for nothing."""
+    """The source was saved again in the middle, or a person gave it up: this attempt counts for nothing.
+
+    `iteration` is what is kept of it; None where only a step was done again.
+    """
+
+    iteration: Iteration | None = None
 
 
 @dataclass(frozen=True)
@@ -306,11 +311,7 @@ class EditLoop:
         self._emit(Saved(number, begun - noticed, files))
         document: dict[str, Any] = {"files": list(files), "seconds": {}}
         outcome = self._steps(number, target, document)
-        if outcome is None:
-            self._emit(Superseded(number, time.perf_counter() - noticed))
-            document["outcome"] = "superseded"
-        else:
-            document["outcome"] = outcome
+        document["outcome"] = outcome or "superseded"
         total = time.perf_counter() - noticed
         document["seconds"]["total"] = total
         kept = None
@@ -318,9 +319,10 @@ class EditLoop:
             kept = self._keeper.close(number, folder, document)
         else:
             target.unlink(missing_ok=True)
-        if outcome is None:
-            return None
         kept = kept or Iteration(number, folder, document)
+        if outcome is None:
+            self._emit(Superseded(number, total, kept))
+            return None
         self._emit(Finished(number, total, kept))
         return kept
 

@@ -132,7 +132,7 @@ class Engine:
 
     def _tell(self, event: loop.Event) -> None:
         changed = None
-        if isinstance(event, loop.Finished) and event.iteration is not None:
+        if isinstance(event, (loop.Finished, loop.Superseded)) and event.iteration is not None:
             changed = _changed(self.directory, event.iteration)
         self._post(Happened(event, changed))
 

@@ -157,8 +157,10 @@ class Model:
                 self.attempt = replace(
                     attempt, step=step, began=now, seconds={**attempt.seconds, "replay": seconds}
                 )
-            case loop.Superseded():
+            case loop.Superseded(iteration=iteration):
                 self.attempt = None
+                if iteration is not None:
+                    self.put(iteration, None)
             case loop.Failed(step=step) if step in ("keep",) or (attempt and attempt.repeat):
                 self.attempt = None
             case loop.Finished(iteration=iteration) if iteration is not None:

@@ -111,8 +111,11 @@ class WorkbenchScreen(Commands):
         match event:
             case loop.Saved():
                 self.reload_source()
-            case loop.Superseded(number=number):
+            case loop.Superseded(number=number, iteration=iteration):
                 self.tell(f"Attempt {number} was given up.")
+                if iteration is not None:
+                    self.model.put(iteration, message.changed)
+                    self.table.renew()
             case loop.Failed(step=step, message=text) if not self.busy:
                 self.tell(f"{step}: {text}", "error", lasting=True)
             case loop.Finished(iteration=iteration) if iteration is not None:
