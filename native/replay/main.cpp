@@ -3,7 +3,8 @@
 // Holds the memory of one capture at its own addresses and runs the captured kernel and variants of it, as
 // asked on stdin (protocol.h). Started by kerncap; exit status 0 after quit, 1 after a fault of the kernel,
 // else the class of what kept it from starting: 2 usage, 4 device or address range, 6 damaged capture.
-// --no-write-tracking treats a simulated device as hardware, which does not tell what a dispatch stores to.
+// --no-write-tracking treats a simulated device as hardware, which does not tell what a dispatch stores to,
+// and whose memory the host may not touch.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <string>
 
 #include "replay/error.h"
+#include "replay/mapped_file.h"
 #include "replay/replay_memory.h"
 #include "replay/reserve.h"
 #include "replay/server.h"
@@ -96,6 +98,7 @@ int run_session(const Options& options, Prepared& prepared, Channel& channel) {
                       "the kernel calls back into the host while it runs (printf, device malloc, "
                       "assert): its hostcall buffer needs the program that served it");
   }
+  report_unreadable_files(channel.fd());
   auto session = std::make_unique<Session>(*prepared.capture, *prepared.memory, *prepared.reservation,
                                            options.runtime, options.device, options.track_writes);
   greet(channel, *session, *prepared.capture);

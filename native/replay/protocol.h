@@ -20,7 +20,8 @@
 //        -> data times: COUNT*BATCH pairs of uint64 (start, end), nanoseconds of the device's clock
 //   restore changed|full
 //   compare application|reference written|all VARIANT FILE|- LIMIT
-//        -> compared different seconds; data runs: compare.h's DiffRun each; their bytes in FILE; data compared:
+//        -> compared different seconds; data runs: compare.h's DiffRun each; their bytes in FILE; data
+//        compared:
 //           pairs of uint64 (region, bytes compared in it)
 //   written VARIANT | outside VARIANT | missing VARIANT
 //        -> bytes ranges; data ranges: at most 4096 pairs of uint64 (address, bytes): what its last tracked
@@ -71,6 +72,8 @@ class Channel {
   void data(const std::string& name, const void* bytes, std::uint64_t size);
   void ok(const std::string& values = "");
   void error(const char* error_class, std::uint64_t address, const std::string& text);
+  // Where answers go.
+  [[nodiscard]] int fd() const { return out_; }
 
  private:
   void send(std::string_view text);

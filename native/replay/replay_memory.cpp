@@ -1,8 +1,6 @@
 #include "replay/replay_memory.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,7 +8,7 @@
 
 #include "replay/error.h"
 #include "replay/parallel.h"
-#include "snapshot/error.h"
+#include "snapshot/xxh64.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -23,6 +21,13 @@ using snapshot::RegionKind;
 using snapshot::RegionRecord;
 
 constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kChunk = 32768;          // hashed, scanned and copied at once
+constexpr std::uint64_t kReadAhead = 16u << 20;  // of the disk, beyond the block that is hashed
+constexpr std::size_t kMostPointers = 16;        // that are named
+
+std::uint64_t blocks_of(std::uint64_t bytes) {
+  return (bytes + snapshot::kChecksumBlock - 1) / snapshot::kChecksumBlock;
+}
 
 bool saved(const RegionRecord& region) { return (region.flags & snapshot::kSaved) != 0 && region.bytes > 0; }
 
@@ -32,22 +37,6 @@ bool in_device_memory(RegionKind kind) {
 }
 
 }  // namespace
-
-void MappedFile::open(const std::string& path, std::uint64_t bytes) {
-  bytes_ = bytes;
-  if (bytes == 0) return;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) snapshot::throw_io("cannot open", path, errno);
-  void* const at = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
-  const int error = errno;
-  ::close(fd);
-  if (at == MAP_FAILED) snapshot::throw_io("cannot map", path, error);
-  data_ = static_cast<const unsigned char*>(at);
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<unsigned char*>(data_), bytes_);
-}
 
 const char* kind_name(RegionKind kind) {
   switch (kind) {
@@ -93,10 +82,10 @@ ReplayMemory::ReplayMemory(const std::string& directory, const snapshot::Capture
       span.range.bytes = std::max(span.range.end(), pages.end()) - span.range.base;
       span.regions.push_back(i);
     } else {
-      spans_.push_back({pages, region.kind, {i}, {}, Span::Held::none});
+      spans_.push_back({pages, region.kind, {i}, {}, false, false});
     }
   }
-  // The files are mapped only after the captured ranges are held: see fill().
+  // The files are mapped only after the captured ranges are held: see place().
   files_ = {directory + "/memory.pre", directory + "/memory.post"};
 }
 
@@ -135,10 +124,10 @@ void ReplayMemory::map_vmem(Span& span, abi::hsa_amd_memory_pool_t pool) {
   const abi::hsa_amd_memory_access_desc_t access{abi::HSA_ACCESS_PERMISSION_RW, agent_.handle};
   runtime_->check(amd.hsa_amd_vmem_set_access_fn(va, span.range.bytes, &access, 1),
                   "giving access to " + what);
-  span.held = Span::Held::vmem;
+  span.is_vmem = true;
 }
 
-void ReplayMemory::map_host(Span& span) {
+void ReplayMemory::map_host(Span& span, bool from_file) {
   void* const at = reinterpret_cast<void*>(span.range.base);
   void* const got = ::mmap(at, span.range.bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -148,6 +137,13 @@ void ReplayMemory::map_host(Span& span) {
     throw ReplayError(ErrorClass::collision, "cannot map " + hex(span.range.base) + "-" +
                                                  hex(span.range.end()) + ": " + std::strerror(error));
   }
+  if (from_file) {
+    const RegionRecord& region = capture_.regions[span.regions.front()].record;
+    pre_.map_private(region.pre_offset, region.bytes, region.address);
+    span.from_file = true;
+  } else {
+    ::madvise(at, span.range.bytes, MADV_HUGEPAGE);  // fewer page faults; no matter if it is refused
+  }
   void* agent_pointer = nullptr;
   abi::hsa_agent_t agent = agent_.handle;
   runtime_->check(runtime_->amd.hsa_amd_memory_lock_fn(at, span.range.bytes, &agent, 1, &agent_pointer),
@@ -156,54 +152,62 @@ void ReplayMemory::map_host(Span& span) {
     throw ReplayError(ErrorClass::device,
                       "host memory at " + hex(span.range.base) + " is at another address for the device");
   }
-  span.held = Span::Held::host;
 }
 
-void ReplayMemory::place(Runtime& runtime, const Agent& agent, Reservation& reservation) {
+bool ReplayMemory::rewritten(const Span& span) const {
+  const RegionRecord& region = capture_.regions[span.regions.front()].record;
+  std::uint64_t changed = 0;
+  for (const snapshot::ChangeRecord& change : capture_.changes) {
+    if (change.region == region.id) changed += change.bytes;
+  }
+  return changed >= region.bytes / 4;
+}
+
+void ReplayMemory::place(Runtime& runtime, const Agent& agent, Reservation& reservation, bool direct) {
   runtime_ = &runtime;
   agent_ = agent;
-  touchable_ = runtime.host_can_touch_device();
+  touchable_ = direct;
   const bool vmem = runtime.has_vmem();
+  pre_.open(files_[0], capture_.pre_bytes);
+  post_.open(files_[1], capture_.post_bytes);
   for (Span& span : spans_) {
     reservation.release(span.range);
     const bool fine = span.kind == RegionKind::device_fine && agent.fine.handle != 0;
-    if (in_device_memory(span.kind) && vmem) {
+    if (touchable_) {
+      // The simulated GPU reads memory as the host does: what the kernel does not write to need not be
+      // copied.
+      const bool whole_pages = capture_.regions[span.regions.front()].record.address % kPage == 0;
+      map_host(span, span.regions.size() == 1 && whole_pages && !rewritten(span));
+    } else if (in_device_memory(span.kind) && vmem) {
       map_vmem(span, fine ? agent.fine : agent.coarse);
     } else {
       if (in_device_memory(span.kind)) displaced_bytes_ += span.range.bytes;
-      map_host(span);
+      map_host(span, false);
     }
   }
 }
 
 void ReplayMemory::fill() {
-  pre_.open(files_[0], capture_.pre_bytes);
-  post_.open(files_[1], capture_.post_bytes);
-  const std::uint64_t blocks = (capture_.pre_bytes + snapshot::kChecksumBlock - 1) / snapshot::kChecksumBlock;
   for (const Span& span : spans_) {
     std::uint64_t at = span.range.base;
     for (const std::size_t i : span.regions) {
       const RegionRecord& region = capture_.regions[i].record;
       pieces_.push_back({region.address, region.address, region.bytes, before(region), region.id, 0});
+      parts_.push_back({region.pre_offset, pieces_.size() - 1, span.from_file});
       if (region.address > at) slack_.push_back({at, region.address - at});
       at = std::max(at, region.address + region.bytes);
     }
     if (at < span.range.end()) slack_.push_back({at, span.range.end() - at});
-    if (!touchable_ && span.held == Span::Held::vmem) {  // what is mapped fresh may hold old bytes
+    if (span.is_vmem) {  // what is mapped fresh may hold old bytes
       runtime_->check(runtime_->amd.hsa_amd_memory_fill_fn(reinterpret_cast<void*>(span.range.base), 0,
                                                            span.range.bytes / sizeof(std::uint32_t)),
                       "clearing device memory");
     }
   }
-  for (const Span& span : spans_) {  // fewer page faults; no matter if it is refused
-    if (touchable_) ::madvise(reinterpret_cast<void*>(span.range.base), span.range.bytes, MADV_HUGEPAGE);
-  }
-  parallel_for(blocks, [this](std::uint64_t block) { fill_block(block); });
-  const std::uint64_t post_blocks =
-      (capture_.post_bytes + snapshot::kChecksumBlock - 1) / snapshot::kChecksumBlock;
-  parallel_for(post_blocks, [this](std::uint64_t block) {
-    std::vector<unsigned char> buffer(snapshot::kChecksumBlock);
-    capture_.read_blocks(snapshot::MemoryFile::post, block, 1, buffer.data());
+  std::sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) { return a.offset < b.offset; });
+  parallel_for(blocks_of(capture_.pre_bytes), [this](std::uint64_t block) { fill_block(block); });
+  parallel_for(blocks_of(capture_.post_bytes), [this](std::uint64_t block) {
+    check_block(snapshot::MemoryFile::post, post_, block, [](std::uint64_t, std::uint64_t) {});
   });
   const std::vector<unsigned char> canary(kPage, kCanary);
   for (const Range& range : slack_) {
@@ -214,53 +218,70 @@ void ReplayMemory::fill() {
   scan(capture_.kernarg_bytes.data(), capture_.kernarg.address, capture_.kernarg_bytes.size());
 }
 
-void ReplayMemory::fill_block(std::uint64_t block) {
-  thread_local std::vector<unsigned char> buffer(snapshot::kChecksumBlock);
+template <typename Use>
+void ReplayMemory::check_block(snapshot::MemoryFile which, const MappedFile& file, std::uint64_t block,
+                               const Use& use) const {
   const std::uint64_t begin = block * snapshot::kChecksumBlock;
-  const std::uint64_t end = std::min(begin + snapshot::kChecksumBlock, capture_.pre_bytes);
-  const bool hole = capture_.is_hole(snapshot::MemoryFile::pre, begin, end - begin);
-  // Read to where the bytes belong, if the block is of one region and the host may write there.
-  const Piece* const whole = hole ? nullptr : piece_around(begin, end);
-  unsigned char* const target =
-      whole == nullptr ? nullptr : direct(whole->live + (begin - pre_offset(*whole)));
-  unsigned char* const bytes = target == nullptr ? buffer.data() : target;
-  capture_.read_blocks(snapshot::MemoryFile::pre, block, 1, bytes);
-  if (hole) return;  // zeros, as fresh memory is
-  for (const Piece& piece : pieces_) {
-    const std::uint64_t offset = pre_offset(piece);
-    const std::uint64_t lo = std::max(offset, begin), hi = std::min(offset + piece.bytes, end);
-    if (lo >= hi) continue;
-    const unsigned char* const data = bytes + (lo - begin);
-    if (target == nullptr) write(piece.live + (lo - offset), data, hi - lo);
-    scan(data, piece.captured + (lo - offset), hi - lo);
+  const std::uint64_t end = std::min(begin + snapshot::kChecksumBlock, file.bytes());
+  if (file.is_hole(begin, end - begin)) {
+    capture_.check_zero_block(which, block);
+    return;
   }
+  file.read_ahead(begin + kReadAhead, snapshot::kChecksumBlock);
+  snapshot::Xxh64 hash;
+  for (std::uint64_t at = begin; at < end; at += kChunk) {
+    const std::uint64_t bytes = std::min(kChunk, end - at);
+    hash.update(file.data() + at, bytes);
+    use(at, bytes);  // while it is in the cache
+  }
+  capture_.check_block(which, block, hash.digest());
 }
 
-const Piece* ReplayMemory::piece_around(std::uint64_t begin, std::uint64_t end) const {
-  for (const Piece& piece : pieces_) {
-    if (pre_offset(piece) <= begin && end <= pre_offset(piece) + piece.bytes) return &piece;
+void ReplayMemory::fill_block(std::uint64_t block) {
+  check_block(snapshot::MemoryFile::pre, pre_, block, [this](std::uint64_t begin, std::uint64_t bytes) {
+    auto part = std::upper_bound(parts_.begin(), parts_.end(), begin, [&](std::uint64_t at, const Part& p) {
+      return at < p.offset + pieces_[p.piece].bytes;
+    });
+    for (; part != parts_.end() && part->offset < begin + bytes; ++part) {
+      const Piece& piece = pieces_[part->piece];
+      const std::uint64_t lo = std::max(part->offset, begin);
+      const std::uint64_t hi = std::min(part->offset + piece.bytes, begin + bytes);
+      const std::uint64_t within = lo - part->offset;
+      if (!part->in_place) write(piece.live + within, piece.before + within, hi - lo);
+      scan(piece.before + within, piece.captured + within, hi - lo);
+    }
+  });
+}
+
+bool ReplayMemory::may_point_at_code(const unsigned char* words, std::uint64_t count) const {
+  // Looks at upper halves alone, which compilers do many at a time.
+  const auto low = static_cast<std::uint32_t>(code_.base >> 32);
+  const auto width = static_cast<std::uint32_t>((code_.end() - 1) >> 32) - low;
+  std::uint32_t any = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::uint32_t upper = 0;
+    std::memcpy(&upper, words + i * 8 + 4, sizeof(upper));
+    any |= static_cast<std::uint32_t>(upper - low <= width);
   }
-  return nullptr;
+  return any != 0;
 }
 
 void ReplayMemory::scan(const unsigned char* data, std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t skip = (8 - address % 8) % 8;  // pointers are aligned
   if (bytes < skip + 8 || code_.bytes == 0) return;
   const std::uint64_t words = (bytes - skip) / 8;
-  std::uint64_t found = 0;
+  if (!may_point_at_code(data + skip, words)) return;
+  const std::lock_guard lock(scan_mutex_);
   for (std::uint64_t i = 0; i < words; ++i) {
     std::uint64_t word = 0;
     std::memcpy(&word, data + skip + i * 8, 8);
-    found += word - code_.base < code_.bytes;
+    if (word - code_.base >= code_.bytes) continue;
+    ++code_pointer_count_;
+    code_pointers_.push_back({address + skip + i * 8, word});
   }
-  if (found == 0) return;
-  const std::lock_guard lock(scan_mutex_);
-  code_pointer_count_ += found;
-  for (std::uint64_t i = 0; i < words && code_pointers_.size() < 16; ++i) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, data + skip + i * 8, 8);
-    if (word - code_.base < code_.bytes) code_pointers_.push_back({address + skip + i * 8, word});
-  }
+  std::sort(code_pointers_.begin(), code_pointers_.end(),
+            [](const CodePointer& a, const CodePointer& b) { return a.at < b.at; });
+  if (code_pointers_.size() > kMostPointers) code_pointers_.resize(kMostPointers);
 }
 
 void ReplayMemory::read(std::uint64_t live, void* out, std::uint64_t bytes) const {

@@ -7,27 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "replay/mapped_file.h"
 #include "replay/range_set.h"
 #include "replay/reserve.h"
 #include "replay/runtime.h"
 #include "snapshot/capture_reader.h"
 
 namespace kerncap::replay {
-
-// A file of the capture, mapped to be read.
-class MappedFile {
- public:
-  MappedFile() = default;
-  void open(const std::string& path, std::uint64_t bytes);  // throws snapshot::IoError
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  [[nodiscard]] const unsigned char* data() const { return data_; }
-
- private:
-  const unsigned char* data_ = nullptr;
-  std::uint64_t bytes_ = 0;
-};
 
 // What a captured range has to do with where its bytes are now. For all memory but the module's own variables
 // the two are the same.
@@ -58,8 +44,9 @@ class ReplayMemory {
   // What must be held before the runtime is loaded.
   [[nodiscard]] std::vector<Placeholder> placeholders() const;
 
-  // Maps every saved region at its address. Throws ReplayError (device, collision).
-  void place(Runtime& runtime, const Agent& agent, Reservation& reservation);
+  // Maps every saved region at its address. `direct`: the host may touch the device's memory (the simulator).
+  // Throws ReplayError (device, collision), snapshot::IoError.
+  void place(Runtime& runtime, const Agent& agent, Reservation& reservation, bool direct);
 
   // Verifies memory.pre and memory.post against their checksums and fills the regions.
   // Throws snapshot::DamagedCapture.
@@ -102,16 +89,26 @@ class ReplayMemory {
     snapshot::RegionKind kind;
     std::vector<std::size_t> regions;  // indices into the capture's
     abi::hsa_amd_vmem_alloc_handle_t handle{};
-    enum class Held { none, vmem, host } held = Held::none;
+    bool is_vmem = false;
+    bool from_file = false;  // its pages are the file's until they are written to
+  };
+  struct Part {  // of memory.pre
+    std::uint64_t offset = 0;
+    std::size_t piece = 0;  // index into pieces_
+    bool in_place = false;  // mapped, not copied
   };
   void map_vmem(Span& span, abi::hsa_amd_memory_pool_t pool);
-  void map_host(Span& span);
+  // `from_file`: the span is one region, in whole pages, and is mapped from memory.pre instead of being
+  // copied.
+  void map_host(Span& span, bool from_file);
+  // Whether the kernel writes so much of it that copying it all at once beats a page fault each.
+  [[nodiscard]] bool rewritten(const Span& span) const;
   void fill_block(std::uint64_t block);
-  // The piece whose bytes in memory.pre hold [begin, end) of it.
-  [[nodiscard]] const Piece* piece_around(std::uint64_t begin, std::uint64_t end) const;
-  [[nodiscard]] std::uint64_t pre_offset(const Piece& piece) const {
-    return static_cast<std::uint64_t>(piece.before - pre_.data());
-  }
+  // Verifies a block against its checksum; `use(offset, bytes)` gets each piece of it that is no hole.
+  template <typename Use>
+  void check_block(snapshot::MemoryFile which, const MappedFile& file, std::uint64_t block,
+                   const Use& use) const;
+  [[nodiscard]] bool may_point_at_code(const unsigned char* words, std::uint64_t count) const;
   void scan(const unsigned char* data, std::uint64_t address, std::uint64_t bytes);
 
   const snapshot::CaptureReader& capture_;
@@ -119,6 +116,7 @@ class ReplayMemory {
   MappedFile pre_, post_;
   std::vector<Span> spans_;
   std::vector<Piece> pieces_;
+  std::vector<Part> parts_;  // by offset
   std::vector<Range> slack_;
   Runtime* runtime_ = nullptr;
   Agent agent_;

@@ -33,7 +33,7 @@ Session::Session(const snapshot::CaptureReader& capture, ReplayMemory& memory, R
   const auto start = std::chrono::steady_clock::now();
   if (!track_writes) runtime_.sim.take_written = nullptr;
   agent_ = runtime_.pick(capture.agent_name, device_index);
-  memory_.place(runtime_, agent_, reservation_);
+  memory_.place(runtime_, agent_, reservation_, runtime_.host_can_touch_device() && track_writes);
   memory_.fill();
   launcher_ =
       std::make_unique<Launcher>(runtime_, agent_, (capture.dispatch.flags & snapshot::kCooperative) != 0);

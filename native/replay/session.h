@@ -34,6 +34,8 @@ struct RunRequest {
 class Session {
  public:
   // `memory` and `reservation` were set up before the runtime was opened. Places and fills the memory.
+  // `track_writes` false: a simulated device is treated as hardware, which neither tells what a dispatch
+  // stores to nor lets the host touch its memory.
   Session(const snapshot::CaptureReader& capture, ReplayMemory& memory, Reservation& reservation,
           const std::string& runtime_path, int device_index, bool track_writes);
 

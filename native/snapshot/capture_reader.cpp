@@ -304,12 +304,23 @@ std::size_t CaptureReader::read_blocks(MemoryFile file, std::uint64_t first, std
   const auto* p = static_cast<const unsigned char*>(out);
   for (std::uint64_t block = 0; block < blocks; ++block) {
     const std::uint64_t at = block * kChecksumBlock;
-    if (xxh64(p + at, std::min<std::uint64_t>(kChecksumBlock, bytes - at)) != m.sums[first + block]) {
-      throw DamagedCapture(m.path + ": the block at offset " + std::to_string(offset + at) +
-                           " does not match its checksum");
-    }
+    check_block(file, first + block, xxh64(p + at, std::min<std::uint64_t>(kChecksumBlock, bytes - at)));
   }
   return bytes;
+}
+
+void CaptureReader::check_block(MemoryFile file, std::uint64_t block, std::uint64_t hash) const {
+  const Memory& m = memory(file);
+  if (block < m.sums.size() && hash == m.sums[block]) return;
+  throw DamagedCapture(m.path + ": the block at offset " + std::to_string(block * kChecksumBlock) +
+                       " does not match its checksum");
+}
+
+void CaptureReader::check_zero_block(MemoryFile file, std::uint64_t block) const {
+  static const std::vector<unsigned char> zeros(kChecksumBlock);
+  static const std::uint64_t whole = xxh64(zeros.data(), zeros.size());
+  const std::uint64_t bytes = std::min(kChecksumBlock, memory(file).bytes - block * kChecksumBlock);
+  check_block(file, block, bytes == kChecksumBlock ? whole : xxh64(zeros.data(), bytes));
 }
 
 void CaptureReader::read(MemoryFile file, std::uint64_t offset, std::uint64_t bytes, void* out) const {
@@ -331,12 +342,6 @@ void CaptureReader::read(MemoryFile file, std::uint64_t offset, std::uint64_t by
     }
     p += take, offset += take, bytes -= take;
   }
-}
-
-bool CaptureReader::is_hole(MemoryFile file, std::uint64_t offset, std::uint64_t bytes) const {
-  const off_t data = ::lseek(memory(file).fd, static_cast<off_t>(offset), SEEK_DATA);
-  if (data < 0) return errno == ENXIO;
-  return static_cast<std::uint64_t>(data) >= offset + bytes;
 }
 
 std::vector<unsigned char> CaptureReader::read_code_object(const CodeObject& object) const {

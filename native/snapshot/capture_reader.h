@@ -60,11 +60,12 @@ class CaptureReader {
   // file may be shorter). Each block's checksum is verified. Returns the bytes read. Thread safe.
   std::size_t read_blocks(MemoryFile file, std::uint64_t first, std::uint64_t blocks, void* out) const;
 
+  // For who maps the file: throws DamagedCapture unless the block has this hash; or unless it is of zeros.
+  void check_block(MemoryFile file, std::uint64_t block, std::uint64_t hash) const;
+  void check_zero_block(MemoryFile file, std::uint64_t block) const;
+
   // Any range; verifies every block it touches. Thread safe.
   void read(MemoryFile file, std::uint64_t offset, std::uint64_t bytes, void* out) const;
-
-  // Whether [offset, offset + bytes) of the file is one hole (and so all zeros), without reading it.
-  [[nodiscard]] bool is_hole(MemoryFile file, std::uint64_t offset, std::uint64_t bytes) const;
 
   // The bytes of a code object, verified against its hash.
   [[nodiscard]] std::vector<unsigned char> read_code_object(const CodeObject& object) const;
