@@ -4,13 +4,15 @@
 
 namespace kerncap::sim {
 
-DeviceTime::DeviceTime(const isa::CostTable& costs, unsigned compute_units)
-    : costs_(&costs), units_(std::max(compute_units, 1u)) {}
+DeviceTime::DeviceTime(const isa::CostTable& costs, unsigned compute_units, std::uint64_t workgroups)
+    : costs_(&costs),
+      compute_units_(std::max(compute_units, 1u)),
+      units_(std::min<std::uint64_t>(compute_units_, workgroups)) {}
 
 // Workgroups go round the compute units, their waves round the SIMDs.
 void DeviceTime::add(const Workgroup& group) {
-  ComputeUnit& unit = units_[group.index() % units_.size()];
-  const std::uint64_t turn = group.index() / units_.size();
+  ComputeUnit& unit = units_[group.index() % compute_units_];
+  const std::uint64_t turn = group.index() / compute_units_;
   std::uint64_t end = 0;
   for (unsigned n = 0; n < group.wave_count(); ++n) {
     const isa::Timeline& time = group.wave(n).time;

@@ -10,7 +10,8 @@ namespace kerncap::sim {
 
 class DeviceTime {
  public:
-  DeviceTime(const isa::CostTable& costs, unsigned compute_units);
+  // Of a dispatch of `workgroups`: compute units that get none of them cost nothing here.
+  DeviceTime(const isa::CostTable& costs, unsigned compute_units, std::uint64_t workgroups);
   void add(const Workgroup& workgroup);
   void merge_from(const DeviceTime& other);
   // Elapsed cycles of the device.
@@ -24,7 +25,8 @@ class DeviceTime {
     std::uint64_t workgroups = 0;
   };
   const isa::CostTable* costs_;
-  std::vector<ComputeUnit> units_;
+  std::uint64_t compute_units_;
+  std::vector<ComputeUnit> units_;  // the first of them: as many as have workgroups
   std::uint64_t bytes_ = 0;
 };
 

@@ -31,7 +31,7 @@ class Executor::Thread final : public isa::Surroundings {
  public:
   explicit Thread(Executor& owner)
       : memory(owner.memory_),
-        time(isa::cost_table(owner.config_.arch), owner.config_.compute_units),
+        time(isa::cost_table(owner.config_.arch), owner.config_.compute_units, owner.total_),
         owner_(owner) {
     if (owner.log_writes_) memory.log = &writes;
   }
@@ -78,7 +78,7 @@ Executor::Executor(const DispatchInfo& info, CodeMap& code, const AddressSpace& 
       resolver_(resolver),
       start_(std::chrono::steady_clock::now()),
       total_(info.workgroups()),
-      time_(isa::cost_table(config.arch), config.compute_units) {
+      time_(isa::cost_table(config.arch), config.compute_units, total_) {
   if (schedule == 0 || total_ < 2) return;
   first_ = schedule * 0x9E3779B97F4A7C15ull % total_;
   step_ = (schedule * 0xBF58476D1CE4E5B9ull >> 20) % total_;
