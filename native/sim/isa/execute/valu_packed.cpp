@@ -173,6 +173,14 @@ void store_pair(Wave& w, unsigned dst, const Reg& lo, const Reg& hi) {
 template <class Op, unsigned N>
 void pk_f32(Wave& w, const Inst& i) {
   const Pairs pairs(w, i, N);
+  u32* first = w.v[i.dst].lane;
+  bool overlap = false;  // the high half reads what the low half writes
+  for (unsigned n = 0; n < N; ++n) overlap |= pairs.pick(n, i.op_sel_hi) == first;
+  if (w.full() && !overlap) [[likely]] {
+    f32_half<Op, N>(i, pairs, 0, first);
+    f32_half<Op, N>(i, pairs, 1, w.v[i.dst + 1].lane);
+    return;
+  }
   Reg lo, hi;
   f32_half<Op, N>(i, pairs, 0, lo.lane);
   f32_half<Op, N>(i, pairs, 1, hi.lane);
