@@ -1,7 +1,8 @@
 """What the bytes of captured memory are: numbers of which type, from where on.
 
-Only what is declared counts: DWARF, the mangled name's parameter types, or what the caller says. Memory that
-nothing is declared for is bytes; a type is never chosen because the numbers would then agree.
+What is declared counts: DWARF, the mangled name's parameter types, or what the caller says. Memory that
+nothing is declared for is numbers as wide as the kernel's stores (core/store_width.py), else bytes; a type is
+never chosen because the numbers would then agree.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ import itertools
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from kerncap.core.codeobject import CodeObjectError, Kernel, read_code_object
 from kerncap.core.dwarf import ElementType, kernel_debug
 from kerncap.core.errors import UsageError
 from kerncap.core.records import Capture
+from kerncap.core.store_width import stored_type
 
 # Names that a user, a signature or Triton may use. bf16 and the 8-bit floats are decoded in core/floats.py.
 NAMES: dict[str, str] = {
@@ -92,11 +95,20 @@ class Typed:
     source: str  # "debug information", "mangled name", "source", "user"
 
 
-class TypeMap:
-    """What is declared of a capture's memory."""
+STORES = "width of the kernel's stores"
+NOT_KNOWN = "not known"
 
-    def __init__(self, capture: Capture, typed: list[Typed]) -> None:
+
+class TypeMap:
+    """What is known of a capture's memory. `fallback` names the dtype of memory that is not in `typed`, when
+    it is first asked for.
+    """
+
+    def __init__(
+        self, capture: Capture, typed: list[Typed], fallback: Callable[[], str | None] | None = None
+    ) -> None:
         self._capture = capture
+        self._fallback = fallback
         # The first declaration of an address wins: callers put the better sources first.
         best: dict[int, Typed] = {}
         for item in typed:
@@ -104,13 +116,36 @@ class TypeMap:
         self._typed = [best[address] for address in sorted(best)]
         self._starts = [item.address for item in self._typed]
 
-    def at(self, address: int) -> tuple[Layout, int]:
-        """The layout at `address` and where its elements begin to count."""
+    @cached_property
+    def _undeclared(self) -> Layout:
+        name = self._fallback() if self._fallback is not None else None
+        return BYTES if name in (None, "u8") else scalar(str(name))
+
+    def _declared(self, address: int) -> Typed | None:
         region = self._capture.region_at(address)
         i = bisect_right(self._starts, address) - 1
         if region is not None and i >= 0 and self._starts[i] >= region.address:
-            return self._typed[i].layout, self._starts[i]
-        return BYTES, region.address if region is not None else address
+            return self._typed[i]
+        return None
+
+    def at(self, address: int) -> tuple[Layout, int]:
+        """The layout at `address` and where its elements begin to count."""
+        declared = self._declared(address)
+        if declared is not None:
+            return declared.layout, declared.address
+        region = self._capture.region_at(address)
+        if region is None:
+            return BYTES, address
+        layout = self._undeclared
+        return layout, region.address - region.address % layout.stride
+
+    def source(self, address: int) -> str:
+        """What the layout at `address` rests on."""
+        declared = self._declared(address)
+        if declared is not None:
+            return declared.source
+        known = self._capture.region_at(address) is not None and self._undeclared is not BYTES
+        return STORES if known else NOT_KNOWN
 
     def split(self, begin: int, end: int) -> list[tuple[int, int, Layout, int]]:
         """(begin, end, layout, anchor) of the parts of a range of one region."""
@@ -123,12 +158,16 @@ def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) 
     typed: list[Typed] = []
     for key, name in (declared or {}).items():
         typed.append(Typed(_declared_address(capture, key), scalar(name), "user"))
+
+    def fallback() -> str | None:
+        return stored_type(capture.code_path(), capture.device.name, capture.dispatch.symbol)
+
     try:
         code = read_code_object(capture.code_path())
         kernel = code.kernel(capture.dispatch.symbol)
         debug = kernel_debug(code, capture.dispatch.symbol)
     except CodeObjectError:
-        return TypeMap(capture, typed)
+        return TypeMap(capture, typed, fallback)
     pointers = _pointers(capture, kernel)
     if debug is not None and len(debug.parameters) == len(kernel.explicit_arguments):
         for i, address in pointers:
@@ -146,7 +185,7 @@ def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) 
             layout = _from_signature(names[i])
             if layout is not None:
                 typed.append(Typed(address, layout, source))
-    return TypeMap(capture, typed)
+    return TypeMap(capture, typed, fallback)
 
 
 def _declared_address(capture: Capture, key: int | str) -> int:

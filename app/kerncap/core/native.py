@@ -11,6 +11,7 @@ INTERPOSER_HSA = "libkerncap_hsa.so"
 REPLAYER = "kerncap-replay"
 SIM_RUNTIME = "sim/libhsa-runtime64.so.1"
 SIM_HIP = "sim-hip/libamdhip64.so.6"
+DISASSEMBLER = "kerncap-sim-disasm"
 
 
 def native_dir() -> Path:

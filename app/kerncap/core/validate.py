@@ -15,7 +15,7 @@ from kerncap.core import compare, records
 from kerncap.core.baseline import BaselineRuns
 from kerncap.core.compare import Analysis, RegionStats, Tolerance
 from kerncap.core.devices import Device
-from kerncap.core.dtypes import BYTES, TypeMap, type_map
+from kerncap.core.dtypes import BYTES, NOT_KNOWN, TypeMap, type_map
 from kerncap.core.errors import UsageError
 from kerncap.core.launch import captured_launch, variant_launch
 from kerncap.core.records import Capture, Region
@@ -311,13 +311,15 @@ class Validator:
             if stats is None and region.id not in written:
                 continue
             stats = stats or RegionStats(region.id)
-            layout, _ = self.types.at(self._first_written(region.id, region.address, base))
+            place = self._first_written(region.id, region.address, base)
+            layout, _ = self.types.at(place)
             shown.append(
                 {
                     "id": region.id,
                     "address": f"0x{region.address:x}",
                     "bytes": region.bytes,
                     "dtype": stats.dtype or layout.name,
+                    "dtype_source": self.types.source(place),
                     "masked_bytes": masked.get(region.id, 0),
                     "extent": self._extent(region, base),
                     **figures(stats, region.address, analysis.compared_in.get(region.id, 0), layout),
@@ -331,6 +333,7 @@ class Validator:
                 "address": address,
                 "bytes": 0,
                 "dtype": "bytes",
+                "dtype_source": NOT_KNOWN,
                 "masked_bytes": 0,
                 "extent": [0, 0],
             }
