@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from make_capture import Memory, Spec
 
+from kerncap.cli.entry import run
 from kerncap.core.compare import EXACT, Tolerance
 from kerncap.core.extract import extract
 from kerncap.core.launch import captured_launch
@@ -173,7 +174,9 @@ def test_many_sums_of_few_terms(make: Make) -> None:
         assert v.validate(wrong).verdict == "FAIL"
 
 
-def test_a_program_with_float_atomics(build_program: Callable[[str], Program], tmp_path: Path) -> None:
+def test_a_program_with_float_atomics(
+    build_program: Callable[[str], Program], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """From the program to the verdict, as a user goes."""
     program = build_program("float_atomics")
     result = extract(
@@ -205,3 +208,9 @@ def test_a_program_with_float_atomics(build_program: Callable[[str], Program], t
         ):
             found = v.validate(variant(name, old, new))
             assert found.verdict == "FAIL", (name, found)
+    reproducer = str(tmp_path / "sum_atomic")
+    assert run(["validate", reproducer]) == 0
+    assert "masked 16 B (100 % of what is written)" in capsys.readouterr().out
+    assert run(["validate", reproducer, "--dtype", "2=u32"]) == 3  # then nothing says what they should be
+    assert run(["validate", reproducer, "--dtype", "2=f32", "--hsaco", str(tmp_path / "double.hsaco")]) == 1
+    assert run(["validate", reproducer, "--dtype", "f32"]) == 2

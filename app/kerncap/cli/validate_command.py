@@ -18,25 +18,42 @@ def show(document: dict[str, Any]) -> None:
     reason = f": {document['reason']}" if document.get("reason") else ""
     say(f"{document['verdict']}{reason}")
     say(f"  against   {document['against']}")
+    masked = size(document["masked_bytes"])
+    if document["masked_bytes"]:
+        masked += f" ({100 * document['masked_share']:.3g} % of what is written)"
     say(
         f"  compared  {size(document['compared_bytes'])}; written {size(document['written_bytes'])}, "
-        f"masked {size(document['masked_bytes'])}, skipped {size(document['skipped_bytes'])}; "
-        f"{document['seconds']:.2f} s"
+        f"masked {masked}, skipped {size(document['skipped_bytes'])}; {document['seconds']:.2f} s"
     )
     bad = [region for region in document["regions"] if region["mismatches"]]
     if not bad:
         return
-    headings = ["address", "bytes", "dtype", "differ", "max abs", "max rel", "max ulp", "first"]
+    headings = ["address", "bytes", "dtype", "by", "differ", "max abs", "max rel", "max ulp", "first"]
+    keys = ("address", "bytes", "dtype", "dtype_source", "mismatches", "max_abs", "max_rel", "max_ulp")
     rows = []
     for region in bad[:_MOST_REGIONS]:
-        values = [
-            region[key]
-            for key in ("address", "bytes", "dtype", "mismatches", "max_abs", "max_rel", "max_ulp", "first")
-        ]
+        values = [*(region[key] for key in keys), _element(region["first"])]
         rows.append(["-" if v is None else f"{v:.4g}" if isinstance(v, float) else str(v) for v in values])
     say(plain_table(headings, rows))
     if len(bad) > _MOST_REGIONS:
         say(f"and {len(bad) - _MOST_REGIONS} more regions")
+
+
+def _element(first: dict[str, Any] | None) -> str | None:
+    if first is None:
+        return None
+    return f"[{first['index']}] at {first['address']}: {first['actual']}, should be {first['expected']}"
+
+
+def _dtypes(words: tuple[str, ...]) -> dict[int | str, str]:
+    """`--dtype` as `validate` takes it."""
+    found: dict[int | str, str] = {}
+    for word in words:
+        where, equals, name = word.partition("=")
+        if not equals or not name or not (where.isdecimal() or where.lower().startswith("0x")):
+            raise click.UsageError(f"--dtype {word}: it is REGION=TYPE or 0xADDRESS=TYPE, such as 3=f32")
+        found[int(where) if where.isdecimal() else where] = name
+    return found
 
 
 @click.command()
@@ -57,6 +74,13 @@ def show(document: dict[str, Any]) -> None:
     "--ulp", type=click.IntRange(0), default=0, help="Or this many units in the last place (default 0)."
 )
 @click.option("--bitwise", is_flag=True, help="-0 and +0 differ, and so do two NaNs of other bits.")
+@click.option(
+    "--dtype",
+    "dtypes",
+    multiple=True,
+    metavar="WHERE=TYPE",
+    help="What a region (its number, or an address in it) holds, such as 3=f32; may be given again.",
+)
 @device_option
 @json_option
 def command(
@@ -68,6 +92,7 @@ def command(
     rtol: float,
     ulp: int,
     bitwise: bool,
+    dtypes: tuple[str, ...],
     device: str | None,
     as_json: bool,
 ) -> Any:
@@ -81,7 +106,15 @@ def command(
 
     mode = "smoke" if smoke else "strict" if strict else "default"
     result = validate(
-        directory, hsaco=hsaco, mode=mode, atol=atol, rtol=rtol, ulp=ulp, bitwise=bitwise, device=device
+        directory,
+        hsaco=hsaco,
+        mode=mode,
+        atol=atol,
+        rtol=rtol,
+        ulp=ulp,
+        bitwise=bitwise,
+        device=device,
+        dtypes=_dtypes(dtypes),
     )
     document = result.to_json()
     if as_json:

@@ -190,7 +190,10 @@ def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) 
 
 def _declared_address(capture: Capture, key: int | str) -> int:
     if isinstance(key, str) and key.lower().startswith("0x"):
-        address = int(key, 16)
+        try:
+            address = int(key, 16)
+        except ValueError:
+            raise UsageError(f"{key} is no address") from None
         if capture.region_at(address) is None:
             raise UsageError(f"{key} is in no captured region")
         return address
