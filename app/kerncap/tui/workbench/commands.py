@@ -118,10 +118,15 @@ class Commands(WorkbenchBase):
         if not (name == "source" and self.views.source.editing):
             self.call_after_refresh(target.focus)
 
+    def _see(self, name: str) -> None:
+        """A pane into view, where it is not: one that an outcome brought up stays the outcome's."""
+        if not self.views.view(name).display:
+            self.action_pane(name)
+
     def action_raw(self) -> None:
         """The compiler's output as it came, or parsed."""
         self.shown.raw = not self.shown.raw
-        self.action_pane("errors")
+        self._see("errors")
         self.views.draw()
 
     def action_region(self, by: int) -> None:
@@ -129,7 +134,7 @@ class Commands(WorkbenchBase):
         regions = (self.shown.document.get("validation") or {}).get("regions") or []
         if regions:
             self.shown.region = (self.shown.region + by) % len(regions)
-            self.action_pane("validation")
+            self._see("validation")
             self.views.draw()
 
     def action_error(self, by: int) -> None:

@@ -1,0 +1,235 @@
+"""The loop on the screen: attempts, verdicts, panes and keys, with a scripted bench."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hip_tree import Tree
+from workbench_stage import FakeBench, Result, failing, workbench
+
+from kerncap.core.iterations import list_iterations
+
+
+async def test_the_source_as_it_stands_is_the_first_attempt(out: Path) -> None:
+    async with workbench(out) as bench:
+        await bench.attempts(1)
+        (row,) = bench.rows()
+        assert row.startswith("★    1")
+        assert "IDENTICAL" in row
+        assert "1.000 ±0.00 us" in row
+        assert "attempt 1 IDENTICAL" in bench.line("result")
+        assert "1.000x SAME" in bench.line("result")
+        assert "void ns::f[abi:cxx11](int)[with T = float]" in bench.line("kernel-line")
+        assert "watching on" in bench.line("kernel-line")
+        assert "__launch_bounds__(256) scale" in bench.shows("source")
+
+
+async def test_a_save_gives_a_row_and_the_best_valid_one_is_marked(out: Path) -> None:
+    fake = FakeBench(Result(1000), Result(800), Result(900), Result(500, "FAIL", failing()))
+    async with workbench(out, fake) as bench:
+        await bench.attempts(1)
+        bench.edit("i < n", "i + 1 <= n")
+        await bench.attempts(2)
+        bench.edit("i + 1 <= n", "i + 2 <= n + 1")
+        await bench.attempts(3)
+        rows = bench.rows()
+        assert [r[0] for r in rows] == [" ", "★", " "]
+        assert "1.250x" in rows[1]
+        assert "+1 -1" in rows[1]
+        assert "0.889x" in rows[2]  # 800 by 900
+        bench.edit("i + 2", "i + 3")
+        await bench.attempts(4)
+        rows = bench.rows()
+        assert [r[0] for r in rows] == [" ", "★", " ", " "]  # faster, but wrong
+        assert rows[3].rstrip().endswith("FAIL")
+        assert "attempt 4 FAIL" in bench.line("result")
+        assert "its time does not count" in bench.line("result")
+        assert "2.000x" not in bench.line("result")
+
+
+async def test_a_failed_validation_brings_up_what_differs_and_where(out: Path) -> None:
+    fake = FakeBench(Result(1000, "FAIL", failing()), Result(1000))
+    async with workbench(out, fake) as bench:
+        await bench.attempts(1)
+        text = bench.shows("validation")
+        assert text.startswith("FAIL  1.3 KB compared")
+        assert "max |a-b| 39.5" in text
+        assert "1 new NaNs" in text
+        assert "▀" in text  # the map
+        assert "        0                2              2.5" in text
+        assert "and 32 more below" in text
+        assert "relative error from" in text
+        assert "1e-1" in text
+        await bench.pilot.press("right_square_bracket")
+        await bench.pilot.pause()
+        assert "▶      9" in bench.shows("validation")
+        bench.edit("i < n", "i + 1 <= n")
+        await bench.attempts(2)
+        assert not bench.screen.views.view("validation").display  # it is over
+
+
+async def test_compiler_errors_come_up_first_and_n_goes_through_them(out: Path) -> None:
+    async with workbench(out) as bench:
+        await bench.attempts(1)
+        bench.edit("i < n) p[i]", "\n i < nix) q[/b]")
+        await bench.attempts(2)
+        text = bench.shows("errors")
+        assert "▶ error kernel_variant.cpp:4" in text
+        assert "use of undeclared identifier 'nix'" in text
+        marked = [line for line in bench.shows("source").splitlines() if line.startswith("▶")]
+        assert len(marked) == 1
+        assert "q[/b]" in marked[0]
+        assert "◀ use of undeclared identifier 'nix'" in marked[0]
+        assert bench.screen.views.source.line == 4
+        assert "does not build" in bench.rows()[1]
+        await bench.pilot.press("n")
+        await bench.pilot.pause()
+        assert bench.screen.shown.current == 1
+        await bench.pilot.press("r")
+        await bench.pilot.pause()
+        assert "errors generated" in bench.shows("errors")
+        bench.edit("i < nix) q[/b]", "i < n) p[i]")
+        await bench.attempts(3)
+        assert not bench.screen.views.view("errors").display
+        assert "▶" not in bench.shows("source")
+
+
+async def test_while_it_builds_the_last_result_stays_dimmed(out: Path) -> None:
+    async with workbench(out) as bench:
+        await bench.attempts(1)
+        bench.fake.hold.clear()
+        bench.edit("i < n", "i + 1 <= n")
+        await bench.until(lambda: bench.fake.times == 2, "the second replay")
+        await bench.until(lambda: bench.screen.model.attempt.step == "replay")  # type: ignore[union-attr]
+        bench.clock[0] += 7.3
+        bench.screen._tick()
+        await bench.pilot.pause()
+        assert "attempt 1 IDENTICAL" in bench.line("result")
+        assert bench.screen.query_one("#result").has_class("-stale")
+        assert bench.screen.views.has_class("-stale")
+        assert "2: compile " in bench.line("tabs")
+        assert "replay 7.3 s · esc" in bench.line("tabs")
+        bench.fake.hold.set()
+        await bench.attempts(2)
+        assert not bench.screen.query_one("#result").has_class("-stale")
+
+
+async def test_p_v_and_V_do_one_step_again(out: Path) -> None:
+    async with workbench(out) as bench:
+        await bench.attempts(1)
+        await bench.pilot.press("p")
+        await bench.until(lambda: bench.fake.times == 2 and not bench.screen.busy, "a second replay")
+        await bench.pilot.press("V")
+        await bench.until(lambda: bench.fake.modes == ["default", "strict"] and not bench.screen.busy)
+        await bench.until(lambda: "IDENTICAL strict" in bench.rows()[0])
+        await bench.pilot.press("v")
+        await bench.until(lambda: bench.fake.modes[-1] == "default" and not bench.screen.busy)
+        assert len(bench.rows()) == 1
+        assert len(list_iterations(out)) == 1
+
+
+async def test_watching_off_then_b(out: Path) -> None:
+    async with workbench(out) as bench:
+        await bench.attempts(1)
+        await bench.pilot.press("W")
+        assert "watching off" in bench.line("kernel-line")
+        bench.edit("i < n", "i + 1 <= n")
+        await bench.pilot.pause(0.5)
+        assert len(bench.rows()) == 1
+        await bench.pilot.press("b")
+        await bench.attempts(2)
+        await bench.pilot.press("W")
+        bench.edit("i + 1 <= n", "i < n")
+        await bench.attempts(3)
+
+
+async def test_u_puts_an_attempts_source_back(out: Path) -> None:
+    async with workbench(out, FakeBench(Result(1000), Result(800))) as bench:
+        await bench.attempts(1)
+        original = bench.source.read_bytes()
+        bench.edit("i < n", "i + 1 <= n")
+        await bench.attempts(2)
+        bench.screen.table.select("1")
+        await bench.pilot.pause()
+        await bench.pilot.press("u")
+        await bench.attempts(3)
+        assert bench.source.read_bytes() == original
+        assert "The source is that of attempt 1 again." in bench.told
+        assert "i < n" in bench.shows("source")
+        assert "=" in bench.rows()[2]
+
+
+async def test_c_compares_two_attempts(out: Path) -> None:
+    async with workbench(out, FakeBench(Result(1000), Result(800))) as bench:
+        await bench.attempts(1)
+        bench.edit("i < n", "i + 1 <= n")
+        await bench.attempts(2)
+        bench.screen.table.select("1")
+        await bench.pilot.pause()
+        await bench.pilot.press("c")
+        assert bench.rows()[0].startswith("c")
+        bench.screen.table.select("2")
+        await bench.pilot.pause()
+        await bench.pilot.press("c")
+        await bench.until(lambda: bench.screen.shown.sides is not None, "the comparison")
+        text = bench.shows("diff")
+        assert "attempt 2 takes 0.8" in text
+        assert "of the time of attempt 1" in text
+        assert "+ " in text
+        assert "i + 1 <= n" in text
+        await bench.pilot.press("escape")
+        await bench.until(lambda: "the captured source to attempt 2" in bench.shows("diff"))
+        await bench.pilot.press("d")
+        await bench.until(lambda: "attempt 1 to attempt 2" in bench.shows("diff"))
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+async def test_P_writes_a_patch_that_git_applies(out: Path, tree: Tree) -> None:
+    async with workbench(out) as bench:
+        await bench.attempts(1)
+        await bench.pilot.press("P")
+        await bench.until(lambda: "Nothing was edited" in bench.told)
+        bench.edit("i < n", "i + 1 <= n")
+        await bench.attempts(2)
+        await bench.pilot.press("P")
+        await bench.until(lambda: "Written:" in bench.told)
+        words = bench.told.split(": ")[-1]
+        assert words.startswith("git -C")
+    for arguments in (["init", "-q"], ["apply", str(out / "variant.patch")]):
+        subprocess.run(["git", *arguments], cwd=tree.root, check=True, timeout=60)
+    assert "i + 1 <= n" in (tree.root / "src/k.hip").read_text()
+
+
+async def test_a_session_is_resumed_with_its_attempts(out: Path) -> None:
+    async with workbench(out, FakeBench(Result(1000), Result(800))) as bench:
+        await bench.attempts(1)
+        bench.edit("i < n", "i + 1 <= n")
+        await bench.attempts(2)
+        before = bench.rows()
+    fake = FakeBench()
+    async with workbench(out, fake) as bench:
+        await bench.until(lambda: bench.screen.model.ready)
+        assert bench.rows() == before
+        assert "2 attempts of earlier sessions" in bench.told
+        assert fake.times == 0  # the source has been tried
+        assert bench.app.remembered.get("resume.workbench") == str(out)
+        bench.edit("i + 1 <= n", "i + 2 <= n + 1")
+        await bench.attempts(3)
+
+
+async def test_esc_goes_back_and_never_quits(out: Path) -> None:
+    async with workbench(out, below=True) as bench:
+        await bench.attempts(1)
+        screen = bench.screen
+        await bench.pilot.press("escape")
+        await bench.until(lambda: screen not in bench.app.screen_stack)
+        await bench.until(lambda: bench.fake.closed, "the end of the bench")
+        await bench.pilot.press("escape")
+        assert bench.app.is_running
+        assert bench.app.remembered.get("resume.workbench") is None
+    async with workbench(out) as bench:  # the only screen: nothing to go back to
+        await bench.pilot.press("escape", "escape")
+        assert bench.app.is_running
