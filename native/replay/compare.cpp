@@ -47,6 +47,27 @@ void for_each_part(const Expectation& item, std::uint64_t begin, std::uint64_t e
 
 }  // namespace
 
+std::uint64_t equal_bytes(const unsigned char* a, const unsigned char* b, std::uint64_t bytes) {
+  std::uint64_t equal = 0;
+  while (bytes != 0) {
+    // Few enough that a byte holds each lane's count: that is what compilers turn into wide instructions.
+    const std::uint64_t part = std::min<std::uint64_t>(bytes, 16 * 255);
+    if (part % 16 == 0) {
+      unsigned char counts[16] = {};
+      for (std::uint64_t i = 0; i < part; i += 16) {
+        for (unsigned lane = 0; lane < 16; ++lane) {
+          counts[lane] = static_cast<unsigned char>(counts[lane] + (a[i + lane] == b[i + lane]));
+        }
+      }
+      for (const unsigned char count : counts) equal += count;
+    } else {
+      for (std::uint64_t i = 0; i < part; ++i) equal += a[i] == b[i];
+    }
+    a += part, b += part, bytes -= part;
+  }
+  return equal;
+}
+
 void Expectation::materialise(std::uint64_t begin, std::uint64_t bytes, unsigned char* out) const {
   for_each_part(*this, begin, begin + bytes,
                 [&](std::uint64_t at, std::uint64_t n, const unsigned char* data) {

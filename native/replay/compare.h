@@ -43,6 +43,9 @@ struct DiffRun {
 };
 static_assert(sizeof(DiffRun) == 40);
 
+// How many of the bytes are the same in both.
+std::uint64_t equal_bytes(const unsigned char* a, const unsigned char* b, std::uint64_t bytes);
+
 struct CompareResult {
   std::vector<DiffRun> runs;  // by address
   std::uint64_t compared = 0;

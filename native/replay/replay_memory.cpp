@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <unordered_map>
 
+#include "replay/compare.h"
 #include "replay/error.h"
 #include "replay/parallel.h"
 #include "snapshot/xxh64.h"
@@ -206,9 +208,7 @@ void ReplayMemory::fill() {
   }
   std::sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) { return a.offset < b.offset; });
   parallel_for(blocks_of(capture_.pre_bytes), [this](std::uint64_t block) { fill_block(block); });
-  parallel_for(blocks_of(capture_.post_bytes), [this](std::uint64_t block) {
-    check_block(snapshot::MemoryFile::post, post_, block, [](std::uint64_t, std::uint64_t) {});
-  });
+  check_post();
   const std::vector<unsigned char> canary(kPage, kCanary);
   for (const Range& range : slack_) {
     for (std::uint64_t at = range.base; at < range.end(); at += kPage) {
@@ -235,6 +235,35 @@ void ReplayMemory::check_block(snapshot::MemoryFile which, const MappedFile& fil
     use(at, bytes);  // while it is in the cache
   }
   capture_.check_block(which, block, hash.digest());
+}
+
+void ReplayMemory::check_post() {
+  struct After {  // of memory.post
+    std::uint64_t offset, bytes;
+    const unsigned char* before;
+  };
+  std::unordered_map<std::uint32_t, const RegionRecord*> regions;
+  for (const snapshot::Region& region : capture_.regions) regions[region.record.id] = &region.record;
+  std::vector<After> changes;
+  for (const snapshot::ChangeRecord& change : capture_.changes) {
+    const RegionRecord& region = *regions.at(change.region);
+    changes.push_back({change.post_offset, change.bytes, before(region) + (change.address - region.address)});
+  }
+  std::sort(changes.begin(), changes.end(),
+            [](const After& a, const After& b) { return a.offset < b.offset; });
+  parallel_for(blocks_of(capture_.post_bytes), [&](std::uint64_t block) {
+    check_block(snapshot::MemoryFile::post, post_, block, [](std::uint64_t, std::uint64_t) {});
+    const std::uint64_t begin = block * snapshot::kChecksumBlock, end = begin + snapshot::kChecksumBlock;
+    auto change = std::upper_bound(changes.begin(), changes.end(), begin,
+                                   [](std::uint64_t at, const After& c) { return at < c.offset + c.bytes; });
+    std::uint64_t changed = 0;
+    for (; change != changes.end() && change->offset < end; ++change) {
+      const std::uint64_t lo = std::max(change->offset, begin);
+      const std::uint64_t bytes = std::min(change->offset + change->bytes, end) - lo;
+      changed += bytes - equal_bytes(change->before + (lo - change->offset), post_.data() + lo, bytes);
+    }
+    changed_bytes_ += changed;
+  });
 }
 
 void ReplayMemory::fill_block(std::uint64_t block) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -77,6 +78,8 @@ class ReplayMemory {
   // Found while filling: how many words point into the dispatched code object, and the first few of them.
   [[nodiscard]] std::uint64_t code_pointer_count() const { return code_pointer_count_; }
   [[nodiscard]] const std::vector<CodePointer>& code_pointers() const { return code_pointers_; }
+  // Bytes that have another value after the application's run.
+  [[nodiscard]] std::uint64_t changed_bytes() const { return changed_bytes_; }
   // Device memory that had to be placed in host memory (no virtual memory API): timings are not the device's.
   [[nodiscard]] std::uint64_t displaced_bytes() const { return displaced_bytes_; }
   [[nodiscard]] const snapshot::RegionRecord* region_at(std::uint64_t address) const;
@@ -104,6 +107,7 @@ class ReplayMemory {
   // Whether the kernel writes so much of it that copying it all at once beats a page fault each.
   [[nodiscard]] bool rewritten(const Span& span) const;
   void fill_block(std::uint64_t block);
+  void check_post();
   // Verifies a block against its checksum; `use(offset, bytes)` gets each piece of it that is no hole.
   template <typename Use>
   void check_block(snapshot::MemoryFile which, const MappedFile& file, std::uint64_t block,
@@ -126,6 +130,7 @@ class ReplayMemory {
   std::uint64_t code_pointer_count_ = 0;
   std::vector<CodePointer> code_pointers_;
   std::uint64_t displaced_bytes_ = 0;
+  std::atomic<std::uint64_t> changed_bytes_{0};
 };
 
 const char* kind_name(snapshot::RegionKind kind);

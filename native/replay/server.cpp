@@ -182,8 +182,9 @@ void greet(Channel& channel, const Session& session, const snapshot::CaptureRead
       << " lds=" << session.agent().lds_bytes << " max_workgroup=" << session.agent().max_workgroup
       << " cache_bytes=" << session.agent().cache_bytes << " regions=" << memory.pieces().size()
       << " bytes=" << bytes << " restore_s=" << session.restore_seconds()
-      << " code_pointers=" << memory.code_pointer_count() << " displaced_bytes=" << memory.displaced_bytes()
-      << " layouts=" << layout_attempt() + 1 << " queue=" << hex(session.queue_address());
+      << " changed_bytes=" << memory.changed_bytes() << " code_pointers=" << memory.code_pointer_count()
+      << " displaced_bytes=" << memory.displaced_bytes() << " layouts=" << layout_attempt() + 1
+      << " queue=" << hex(session.queue_address());
   channel.ok(out.str());
 }
 

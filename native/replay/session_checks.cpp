@@ -1,11 +1,13 @@
 // The part of a session that asks what a kernel writes: silent bytes, poison, references, dumps.
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fstream>
 
 #include "replay/error.h"
+#include "replay/parallel.h"
 #include "replay/session.h"
 #include "snapshot/error.h"
 
@@ -14,20 +16,34 @@ namespace {
 
 // One bit a byte: floats stay finite, small integers small in their lowest byte.
 constexpr unsigned char kPoison = 0x01;
+constexpr std::uint64_t kWindow = 1u << 20;  // bytes looked at by one thread at a time
 
 }  // namespace
 
 std::uint64_t Session::silent_bytes(unsigned variant) const {
-  std::uint64_t silent = 0;
+  struct Part {
+    std::size_t item;
+    Range range;
+  };
   const RangeSet set = written_set();
-  for (const Expectation& item : expectations(Against::application, variant)) {
-    for (const Range& range : set.intersect(RangeSet({{item.piece.captured, item.piece.bytes}}))) {
-      std::vector<unsigned char> after(range.bytes);
-      item.materialise(range.base, range.bytes, after.data());
-      const unsigned char* const before = item.piece.before + (range.base - item.piece.captured);
-      for (std::uint64_t i = 0; i < range.bytes; ++i) silent += before[i] == after[i];
+  const std::vector<Expectation> items = expectations(Against::application, variant);
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    for (const Range& range : set.intersect(RangeSet({{items[i].piece.captured, items[i].piece.bytes}}))) {
+      for (std::uint64_t at = range.base; at < range.end(); at += kWindow) {
+        parts.push_back({i, {at, std::min(kWindow, range.end() - at)}});
+      }
     }
   }
+  std::atomic<std::uint64_t> silent{0};
+  parallel_for(parts.size(), [&](std::uint64_t i) {
+    const auto& [item, range] = parts[i];
+    thread_local std::vector<unsigned char> after;
+    after.resize(range.bytes);
+    items[item].materialise(range.base, range.bytes, after.data());
+    silent += equal_bytes(items[item].piece.before + (range.base - items[item].piece.captured), after.data(),
+                          range.bytes);
+  });
   return silent;
 }
 

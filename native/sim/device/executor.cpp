@@ -10,8 +10,8 @@ namespace {
 
 // Wave-instructions a wave runs before the next one of its workgroup has its turn.
 constexpr std::int64_t kSlice = 16384;
-// Wave-instructions of a workgroup before others are begun beside it: it may wait for one that has not started.
-// Each time their number doubles, so that a barrier of a whole grid needs few such rounds.
+// Wave-instructions of a workgroup before others are begun beside it: it may wait for one that has not
+// started. Each time their number doubles, so that a barrier of a whole grid needs few such rounds.
 constexpr std::uint64_t kPatience = 1u << 18;
 // Workgroups begun and not ended on one host thread.
 constexpr std::size_t kMaxResident = 4096;

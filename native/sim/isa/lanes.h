@@ -22,7 +22,7 @@ static inline u32 as_u32(float x) { return std::bit_cast<u32>(x); }
 static inline double as_f64(u64 x) { return std::bit_cast<double>(x); }
 static inline u64 as_u64(double x) { return std::bit_cast<u64>(x); }
 
-// ---- Scalars 
+// ---- Scalars
 
 static inline u64 special_value(const Wave& w, unsigned code) {
   switch (code) {
@@ -70,7 +70,7 @@ static inline u64 read_s64(const Wave& w, const Operand& o) {
   return special_value(w, o.reg);
 }
 
-// ---- Vector sources 
+// ---- Vector sources
 
 // The 64 lanes of a 32-bit source; `temp` is filled where they are not a register.
 static inline const u32* lanes32(Wave& w, const Operand& o, Reg& temp) {
@@ -99,7 +99,7 @@ static inline Lanes64 lanes64(Wave& w, const Operand& o, Temp64& temp) {
   return {temp.lo.lane, temp.hi.lane};
 }
 
-// ---- Vector results 
+// ---- Vector results
 
 // dst = f(lane), for the lanes in EXEC. `f` is evaluated for all lanes and must have no effect.
 template <class F>
