@@ -133,3 +133,17 @@ def test_runs_restore_only_what_was_written(tmp_path: Path) -> None:
             replayer.run(variant, 400)
             seconds.append(cpu_seconds(replayer) - before)
     assert seconds[1] < 3 * seconds[0] + 0.2, seconds  # to copy 256 MiB takes 0.02 s and more, 400 times
+
+
+def test_what_the_application_changed_is_counted(make: Make) -> None:
+    rng = np.random.default_rng(6)
+    captured = every_spec(1)
+    for i in range(40):
+        before = rng.integers(0, 3, int(rng.integers(1, 70_000)), np.uint8)
+        after = np.where(rng.random(len(before)) < 0.3, rng.integers(0, 3, len(before), np.uint8), before)
+        at = B + i * 0x20000 + int(rng.integers(0, 64))
+        captured.memory.append(Memory(at, before, after.astype(np.uint8)))
+    captured.change_granule = 1
+    capture = make(captured)
+    with Replayer(capture) as replayer:
+        assert replayer.changed_bytes == capture.changed_bytes() > 0

@@ -145,7 +145,7 @@ class BaselineRuns:
             runs=replays.spread.runs,
         )
         found.verdict, found.reason = self._verdict(found, tolerance)
-        nothing_told = not replayer.tracks_writes and not self._capture.changed_bytes()
+        nothing_told = not replayer.tracks_writes and not replayer.changed_bytes
         if found.verdict == IDENTICAL and nothing_told:
             proven = self._silent.rewritten(found)
             if not proven:

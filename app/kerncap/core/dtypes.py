@@ -15,12 +15,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kerncap.core.codeobject import CodeObjectError, Kernel, read_code_object
-from kerncap.core.dwarf import ElementType, kernel_debug
+from kerncap.core.codeobject import CodeObject, CodeObjectError, Kernel, read_code_object
 from kerncap.core.errors import UsageError
 from kerncap.core.records import Capture
 from kerncap.core.store_width import stored_type
+
+if TYPE_CHECKING:
+    from kerncap.core.dwarf import ElementType, KernelDebug
 
 # Names that a user, a signature or Triton may use. bf16 and the 8-bit floats are decoded in core/floats.py.
 NAMES: dict[str, str] = {
@@ -165,7 +168,7 @@ def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) 
     try:
         code = read_code_object(capture.code_path())
         kernel = code.kernel(capture.dispatch.symbol)
-        debug = kernel_debug(code, capture.dispatch.symbol)
+        debug = _debug(code, capture.dispatch.symbol)
     except CodeObjectError:
         return TypeMap(capture, typed, fallback)
     pointers = _pointers(capture, kernel)
@@ -186,6 +189,14 @@ def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) 
             if layout is not None:
                 typed.append(Typed(address, layout, source))
     return TypeMap(capture, typed, fallback)
+
+
+def _debug(code: CodeObject, symbol: str) -> KernelDebug | None:
+    if not code.has_debug_info:
+        return None
+    from kerncap.core.dwarf import kernel_debug  # takes long to import
+
+    return kernel_debug(code, symbol)
 
 
 def _declared_address(capture: Capture, key: int | str) -> int:

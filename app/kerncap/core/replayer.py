@@ -11,7 +11,6 @@ import os
 import selectors
 import signal
 import subprocess
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +31,7 @@ from kerncap.core.errors import (
 from kerncap.core.launch import Launch
 from kerncap.core.native import REPLAYER, SIM_RUNTIME, native_path
 from kerncap.core.records import Capture
+from kerncap.core.scratch import scratch
 
 RUN_DTYPE = np.dtype(
     [
@@ -158,7 +158,7 @@ class Replayer:
         self.generation = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._pending = bytearray()
-        self._scratch = tempfile.TemporaryDirectory(prefix="kerncap-replay-")
+        self._scratch = scratch("replay")
         self._allowed: list[Variant] = []
         self._errors = Path(self._scratch.name) / "stderr"
         self._restoring = False
@@ -182,6 +182,13 @@ class Replayer:
         """Whether the device says which bytes a dispatch stores to."""
         self.start()
         return self.greeting.values.get("tracks_writes") == "1"
+
+    @property
+    def changed_bytes(self) -> int:
+        """How many bytes the application's run gave another value."""
+        self.start()
+        told = self.greeting.values.get("changed_bytes")
+        return self.capture.changed_bytes() if told is None else int(told)
 
     def start(self) -> None:
         """Starts the process, if there is none, and waits until the memory is in place."""

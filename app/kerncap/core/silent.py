@@ -39,7 +39,6 @@ class SilentBytes:
     def __init__(self, replayer: Replayer, capture: Capture, types: TypeMap, baseline_runs: int) -> None:
         self._replayer, self._capture, self._types = replayer, capture, types
         self._runs = baseline_runs
-        self._changed = capture.changed_bytes()
 
     def check(self, base: Baseline, variant: Variant, tolerance: Tolerance) -> SilentOutcome:
         """Whether the variant, whose last run was tracked, writes what the captured kernel writes."""
@@ -50,9 +49,9 @@ class SilentBytes:
             if not missing:
                 return SilentOutcome(True)
             places = ["written"]
-        elif base.silent_bytes or not self._changed:
+        elif base.silent_bytes or not self._replayer.changed_bytes:
             missing = base.silent_bytes
-            places = ["written"] if self._changed else self._candidates()
+            places = ["written"] if self._replayer.changed_bytes else self._candidates()
         else:
             return SilentOutcome(True)
         last = None
@@ -109,7 +108,11 @@ class SilentBytes:
             return None
         try:
             replayer.run(base.variant, track=True, restore=False)
-            if not self._changed and not replayer.tracks_writes and not self._only_in(place, base):
+            if (
+                not self._replayer.changed_bytes
+                and not replayer.tracks_writes
+                and not self._only_in(place, base)
+            ):
                 return None  # an input: the captured kernel need not make sense of other values
             replayer.keep("written" if replayer.tracks_writes else "changed", base.variant)
             runs = []

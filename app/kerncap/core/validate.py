@@ -62,7 +62,6 @@ class Validator:
         self._own = replayer is None
         self.replayer = replayer or Replayer(capture, device, limit_s=limit_s)
         self.types: TypeMap = type_map(capture, dtypes)
-        self._changed = capture.changed_bytes()
         self._silent = SilentBytes(self.replayer, capture, self.types, baseline_runs)
         self._reference = BaselineRuns(self.replayer, capture, self.types, self._silent, baseline_runs)
 
@@ -115,7 +114,7 @@ class Validator:
         if mode not in MODES:
             raise UsageError(f"mode {mode!r} is none of {', '.join(MODES)}")
         start = time.monotonic()
-        result = ValidateResult(IDENTICAL, mode=mode, changed_bytes=self._changed)
+        result = ValidateResult(IDENTICAL, mode=mode, changed_bytes=self.replayer.changed_bytes)
         result.variant = None if hsaco is None else os.fspath(hsaco)
         self._warn(result)
         launch = None if hsaco is None else variant_launch(self.capture, hsaco)
@@ -151,7 +150,7 @@ class Validator:
     def _warn(self, result: ValidateResult) -> None:
         self.replayer.start()
         greeting = self.replayer.greeting
-        if not self._changed and result.mode != "smoke":
+        if not result.changed_bytes and result.mode != "smoke":
             result.warnings.append(
                 "the captured dispatch left every byte with the value it had: another one "
                 "(extract --dispatch N) tells right from wrong variants better"
