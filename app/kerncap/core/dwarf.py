@@ -98,7 +98,8 @@ def kernel_debug(code_object: CodeObject, name: str) -> KernelDebug | None:
     if not code_object.has_debug_info:
         return None
     try:
-        info = ELFFile(io.BytesIO(bytes(code_object.data))).get_dwarf_info()
+        file = ELFFile(io.BytesIO(bytes(code_object.data)))
+        info = file.get_dwarf_info(relocate_dwarf_sections=code_object.relocatable)
         for unit in info.iter_CUs():
             die = _find(unit, name)
             if die is not None:

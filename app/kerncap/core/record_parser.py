@@ -261,18 +261,19 @@ class Parser:
     def _check_changes(self, changes: Changes, regions: list[Region], post: int) -> None:
         if len(changes) == 0:
             return
-        by_id = {r.id: r for r in regions}
-        ids = changes["region"]
-        for ident in np.unique(ids):
-            region = by_id.get(int(ident))
-            if region is None or not region.saved:
-                raise self.damaged(len(self.raw), f"changes of region {ident}, which is not saved")
-            mine = changes[ids == ident]
-            if (
-                int(mine["address"].min()) < region.address
-                or int((mine["address"] + mine["bytes"]).max()) > region.end
-            ):
-                raise self.damaged(len(self.raw), f"a change outside of its region {ident}")
+        saved = sorted((r for r in regions if r.saved), key=lambda r: r.id)
+        known = np.array([r.id for r in saved] or [-1], np.int64)
+        ids = changes["region"].astype(np.int64)
+        at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+        strange = known[at] != ids
+        if bool(strange.any()):
+            ident = int(ids[strange][0])
+            raise self.damaged(len(self.raw), f"changes of region {ident}, which is not saved")
+        begin = np.array([r.address for r in saved], np.uint64)[at]
+        end = np.array([r.end for r in saved], np.uint64)[at]
+        outside = (changes["address"] < begin) | (changes["address"] + changes["bytes"] > end)
+        if bool(outside.any()):
+            raise self.damaged(len(self.raw), f"a change outside of its region {int(ids[outside][0])}")
         if int((changes["post_offset"] + changes["bytes"]).max()) > post:
             raise self.damaged(len(self.raw), f"a change past the end of memory.post ({post} bytes)")
 

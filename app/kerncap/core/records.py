@@ -293,9 +293,9 @@ class Capture:
     def _changed_bytes(self) -> int:
         if len(self.changes) == 0:
             return 0
-        by_id = {r.id: r for r in self.regions}
-        ids, where = np.unique(self.changes["region"], return_inverse=True)
-        shift = np.array([by_id[int(i)].pre_offset - by_id[int(i)].address for i in ids], np.int64)
+        by_id = sorted(self.regions, key=lambda r: r.id)
+        where = np.searchsorted([r.id for r in by_id], self.changes["region"])
+        shift = np.array([r.pre_offset - r.address for r in by_id], np.int64)
         before = self.changes["address"].astype(np.int64) + shift[where]
         after, sizes = self.changes["post_offset"].astype(np.int64), self.changes["bytes"].astype(np.int64)
         total, start, ends = 0, 0, np.cumsum(sizes)

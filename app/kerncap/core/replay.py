@@ -259,7 +259,7 @@ def _launch_overhead(replayer: Replayer) -> float | None:
     except UsageError:
         return None
     values, _ = timing.durations(replayer.run(empty, 5))
-    return float(np.median(values)) if len(values) else None
+    return timing.quantiles(values, 0.5)[0] if len(values) else None
 
 
 def _dump(replayer: Replayer, directory: Path) -> str:

@@ -125,7 +125,11 @@ class _Group:
         self._fold(slice(None), now)
 
     def _insert(self, addresses: Addresses, expected: npt.NDArray[np.generic], runs: int) -> None:
-        fresh = ~np.isin(addresses, self.addresses, assume_unique=True)
+        if len(self.addresses):
+            known = np.minimum(np.searchsorted(self.addresses, addresses), len(self.addresses) - 1)
+            fresh = self.addresses[known] != addresses
+        else:
+            fresh = np.ones(len(addresses), bool)
         if not bool(fresh.any()):
             return
         count = int(np.count_nonzero(fresh))
@@ -260,7 +264,7 @@ def _scatter(item: Variation) -> float:
     widths = widths[np.isfinite(widths) & (widths > 0)]
     if len(widths) == 0:
         return 0.0
-    width = float(np.quantile(widths, 0.9))
+    width = float(np.sort(widths)[(len(widths) * 9 - 1) // 10])
     return width if width <= max(_MOST_SCATTER, 4 * _EPSILON[item.dtype]) else 0.0
 
 
