@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,12 +29,13 @@ class Terminal:
         environment: Mapping[str, str] | None = None,
         directory: Path,
     ) -> None:
-        self._socket = directory / "tmux.sock"
-        self._status = directory / "exit-status"
-        self._pid = directory / "pid"
+        self._own = Path(tempfile.mkdtemp(prefix="terminal-"))
+        self._socket = self._own / "tmux.sock"
+        self._status = self._own / "exit-status"
+        self._pid = self._own / "pid"
         width, height = size
         inner = (
-            f"echo $$ >{shlex.quote(str(self._pid))}; {shlex.join(command)}; "
+            f'sh -c \'echo $$ >"$0"; exec "$@"\' {shlex.quote(str(self._pid))} {shlex.join(command)}; '
             f"echo $? >{shlex.quote(str(self._status))}; sleep 600"
         )
         variables = dict(os.environ if environment is None else environment)
@@ -60,6 +62,7 @@ class Terminal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         subprocess.run(["tmux", "-S", str(self._socket), "kill-server"], capture_output=True, timeout=30)
+        shutil.rmtree(self._own, ignore_errors=True)
 
     def keys(self, *keys: str) -> None:
         """Presses keys by tmux's names (Enter, Escape, Down), or types text."""
@@ -101,6 +104,11 @@ class Terminal:
                 pytest.fail(f"it has not ended within {limit_s:g} s; the screen:\n{self.screen()}")
             time.sleep(0.05)
         return int(self._status.read_text())
+
+    @property
+    def pid(self) -> int:
+        """The command's process."""
+        return int(self._pid.read_text())
 
     def kill_server(self) -> None:
         """As when the connection is lost and nobody holds the session: its programs get SIGHUP."""

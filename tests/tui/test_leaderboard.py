@@ -248,6 +248,7 @@ async def test_stop_then_run_again() -> None:
 async def test_another_program_can_be_named() -> None:
     async with stage(command=None) as st:
         assert "Press r to run a program" in st.text()
+        assert "▼total" in st.text()
         await st.press("r")
         await st.press(*"./a", "space", "'", *"b|c", "'")
         await st.press("enter")

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Input, Log, Static
 
 from kerncap.tui.leaderboard.ranking import Filter
@@ -26,7 +27,11 @@ class FilterLine(Horizontal):
     FilterLine Input { width: 1fr; height: 1; border: none; padding: 0; background: $surface; }
     FilterLine #filter-problem { color: $text-error; padding-left: 1; max-width: 60%; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "drop", "Clear the filter", show=False)]
+    # Before the text field sees them: whatever is typed next is for the ranking again.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "keep", "Keep the filter", show=False, priority=True),
+        Binding("escape", "drop", "Clear the filter", show=False, priority=True),
+    ]
 
     class Changed(Message):
         """Another filter is to be used."""
@@ -35,8 +40,9 @@ class FilterLine(Horizontal):
             super().__init__()
             self.filter = filter
 
-    class Closed(Message):
-        """The line is done with."""
+    def __init__(self) -> None:
+        super().__init__()
+        self._back: Widget | None = None
 
     def compose(self) -> ComposeResult:
         """A prompt, the text, and what is wrong with it."""
@@ -46,8 +52,9 @@ class FilterLine(Horizontal):
         )
         yield Static("", markup=False, id="filter-problem")
 
-    def open(self, text: str) -> None:
-        """Shows the line with `text` to change."""
+    def open(self, text: str, back: Widget) -> None:
+        """Shows the line with `text` to change; `back` gets the focus when it is done with."""
+        self._back = back
         self.add_class("-open")
         field = self.query_one(Input)
         field.value = text
@@ -57,7 +64,8 @@ class FilterLine(Horizontal):
     def close(self) -> None:
         """Hides it."""
         self.remove_class("-open")
-        self.post_message(self.Closed())
+        if self._back is not None:
+            self._back.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Applied at every key; what is no expression yet changes nothing."""
@@ -69,9 +77,8 @@ class FilterLine(Horizontal):
         except ValueError as error:
             problem.update(Content(str(error)))
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    def action_keep(self) -> None:
         """Enter keeps what is there."""
-        event.stop()
         self.close()
 
     def action_drop(self) -> None:

@@ -23,6 +23,7 @@ class BoardTable(LineTable):
         self.board = Board()
         self.sort = Sort()
         self.filter = Filter()
+        self.idle_text = ""  # what is said while there is no kernel at all
         self.frozen = False
         self.wide = False
         self.marked: set[str] = set()
@@ -33,6 +34,7 @@ class BoardTable(LineTable):
         self._fits: dict[str, bool] = {}
         self._names: dict[str, tuple[str, str]] = {}
         self._columns: list[tuple[c.Column, int]] = []
+        self._shape = (0, False)
 
     # What is shown
 
@@ -58,6 +60,7 @@ class BoardTable(LineTable):
             self.shown = keep_order(ordered(shown, self.sort), self.keys)
         else:
             self.shown = ordered(shown, self.sort)
+        self.empty_text = f"No kernel fits /{self.filter.text}" if kernels else self.idle_text
         self.set_keys([k.id for k in self.shown])
 
     def set_filter(self, wanted: Filter) -> None:
@@ -84,19 +87,18 @@ class BoardTable(LineTable):
 
     # Lines
 
-    def on_resize(self) -> None:
-        """Other columns may fit."""
-        self.choose_columns()
-        super().on_resize()
-
-    def choose_columns(self) -> None:
-        """Chooses the columns for the width."""
-        self._columns = c.chosen(self.size.width, self.wide)
+    def _arranged(self) -> list[tuple[c.Column, int]]:
+        """The columns for the width at hand."""
+        shape = (self.size.width, self.wide)
+        if shape != self._shape:
+            self._shape = shape
+            self._columns = c.chosen(*shape)
+        return self._columns
 
     def heading(self) -> list[tuple[str, str]]:
         """Titles; the sorted one with its direction."""
         cells = []
-        for index, (column, width) in enumerate(self._columns):
+        for index, (column, width) in enumerate(self._arranged()):
             title = column.title
             style = "heading"
             if column.sort and column.sort == self.sort.key:
@@ -124,7 +126,7 @@ class BoardTable(LineTable):
         part = share(kernel, self._total_ns, self._total_calls)
         quiet = "dim" if kernel.kind == "runtime" else ""
         cells: list[tuple[str, str]] = []
-        for place, (column, width) in enumerate(self._columns):
+        for place, (column, width) in enumerate(self._arranged()):
             if place:
                 cells.append((" ", ""))
             match column.name:

@@ -99,13 +99,14 @@ class LeaderboardScreen(KerncapScreen):
         key = remembered.get("leaderboard.sort", "total")
         table.sort = Sort(key if key in SORTS else "total", remembered.get("leaderboard.reverse", False))
         table.wide = remembered.get("leaderboard.wide", False)
-        table.empty_text = "No kernel has been dispatched yet."
+        table.idle_text = "No kernel has been dispatched yet."
         table.focus()
         self._arrange_panes()
         if self.command is not None:
             self.call_after_refresh(self._start)
         else:
-            table.empty_text = "Press r to run a program, c for the captures on disk."
+            table.idle_text = "Press r to run a program, c for the captures on disk."
+            table.rank()
             self._show_heading()
             self.call_after_refresh(self._offer_resume)
 
@@ -172,8 +173,8 @@ class LeaderboardScreen(KerncapScreen):
         app = self.kerncap
         self._runs += 1
         self._latest = Board()
+        self.table.idle_text = "No kernel has been dispatched yet."
         self.table.clear()
-        self.table.empty_text = "No kernel has been dispatched yet."
         self.query_one(OutputPane).begin()
         self.program = app.make_program(self._runs, self.command, app.device, self.post_message, self._hertz)
         app.remembered.set("resume.command", list(self.command.arguments))
@@ -229,8 +230,8 @@ class LeaderboardScreen(KerncapScreen):
             self.tell(f"{message.left} processes that the program started still run.", "warning")
         elif self._latest.notes:
             self.tell("; ".join(self._latest.notes), "warning", lasting=True)
-        self.table.empty_text = "No dispatch was seen."
-        self.table.repaint()
+        self.table.idle_text = "No dispatch was seen."
+        self.table.rank()
         self._hint()
 
     @on(ProgramFailed)
@@ -339,20 +340,13 @@ class LeaderboardScreen(KerncapScreen):
 
     def action_filter(self) -> None:
         """Opens the filter line."""
-        self.query_one(FilterLine).open(self.table.filter.text)
+        self.query_one(FilterLine).open(self.table.filter.text, self.table)
 
     @on(FilterLine.Changed)
     def _filter_changed(self, message: FilterLine.Changed) -> None:
         self.table.set_filter(message.filter)
-        if message.filter.text and not self.table.shown and self.table.board.kernels:
-            self.table.empty_text = f"No kernel fits /{message.filter.text}"
-            self.table.repaint()
         self._show_heading()
         self._show_detail()
-
-    @on(FilterLine.Closed)
-    def _filter_closed(self) -> None:
-        self.table.focus()
 
     def action_back(self) -> None:
         """Escape: to the table; then no filter."""
@@ -378,7 +372,6 @@ class LeaderboardScreen(KerncapScreen):
     def action_wide(self) -> None:
         """Names in full."""
         self.table.wide = not self.table.wide
-        self.table.choose_columns()
         self.table.repaint()
         self.kerncap.remembered.set("leaderboard.wide", self.table.wide)
 

@@ -254,6 +254,7 @@ class LineTable(ScrollView, can_focus=True):
         """Another size: everything is drawn anew, the cursor stays in view."""
         self._drawn.clear()
         self._show_cursor()
+        self.refresh()
 
     def on_focus(self) -> None:
         """The cursor looks different without the focus."""

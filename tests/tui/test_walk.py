@@ -1,0 +1,234 @@
+"""The whole loop in a real terminal, on the simulated GPU: keys are typed, the screen is read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kerncap.demo.building import BuiltDemo, build
+from tui.terminal import Terminal, needs_tmux
+
+pytestmark = [needs_tmux, pytest.mark.timeout(600)]
+KERNCAP = [sys.executable, "-m", "kerncap"]
+DEVICE = ["--device", "sim:gfx942"]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> BuiltDemo:
+    """The demonstration program, built once."""
+    return build(tmp_path_factory.mktemp("demo") / "decode", device="sim:gfx942")
+
+
+def long_run(demo: BuiltDemo) -> list[str]:
+    """Long enough to choose a kernel while it runs."""
+    return [demo.command[0], "--tokens", "2000", "--no-check"]
+
+
+def processes(marker: str) -> list[str]:
+    """Command lines of the processes that carry `marker` in them."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words and marker.encode() in words[0]:
+                found.append(b" ".join(words).decode(errors="replace"))
+    return found
+
+
+def wait_until(condition, what: str, limit_s: float = 30.0) -> None:
+    until = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < until, what
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def leaves_nothing(demo: BuiltDemo) -> Iterator[None]:
+    """After the test no program of ours runs, and no session or half a capture is left."""
+    yield
+    wait_until(lambda: not processes(demo.command[0]), "the program still runs")
+    wait_until(lambda: not processes("kerncap-replay"), "a replayer still runs")
+
+
+def start(demo: BuiltDemo, where: Path, *, size: tuple[int, int] = (120, 40), **variables: str) -> Terminal:
+    command = [*KERNCAP, "tui", *DEVICE, "--source-dir", str(demo.source_dir), "--", *long_run(demo)]
+    return Terminal(command, size=size, directory=where, environment={**os.environ, **variables})
+
+
+def extract_the_hottest(terminal: Terminal) -> None:
+    """Filters for mul_mat_vec_q and takes its next dispatch out of the running program."""
+    terminal.wait("mul_mat_vec_q")
+    terminal.keys("/")
+    terminal.wait("regular expression")
+    terminal.type("^mul_mat")
+    terminal.keys("Enter")
+    terminal.wait("1 of 12 kernels")
+    terminal.keys("e")
+    terminal.wait("the program that runs")
+    terminal.keys("Enter")
+    text = terminal.wait(r"baseline +[A-Z]|esc leaves", 120)
+    assert "IDENTICAL" in text, text
+    assert "kernel_variant" in text
+
+
+def test_run_filter_extract_edit_see_the_verdict_and_quit(
+    demo: BuiltDemo, own_home: Path, leaves_nothing: None
+) -> None:
+    editor = own_home / "editor"
+    editor.write_text(
+        f"#!{sys.executable}\nimport sys\nfrom pathlib import Path\nfrom kerncap.demo.edits import HOIST\n"
+        "HOIST.apply(Path(sys.argv[-1].split(':')[0]))\n"
+    )
+    editor.chmod(0o755)
+    with start(demo, own_home, EDITOR=str(editor), VISUAL="") as terminal:
+        extract_the_hottest(terminal)
+        terminal.keys("Enter")
+        terminal.wait(r"attempt 1 IDENTICAL", 120)
+        variant = next((own_home / "isolated/mul_mat_vec_q").glob("kernel_variant.*"))
+
+        terminal.keys("e")  # the user's editor makes the kernel faster
+        text = terminal.wait(r"attempt 2 IDENTICAL", 120)
+        assert "FASTER" in text
+
+        text = variant.read_text()  # another program saves a wrong one
+        variant.write_text(text.replace("sum += half_to_float", "sum += 2.0f * half_to_float"))
+        text = terminal.wait(r"attempt 3 FAIL", 120)
+        assert "FASTER" not in text.splitlines()[1]
+        terminal.keys("4")
+        terminal.wait(r"expected")
+
+        variant.write_text(variant.read_text().replace("float sum = 0.0f;", "float sum = nothing;"))
+        terminal.wait(r"undeclared identifier 'nothing'", 120)
+
+        terminal.keys("Escape")
+        terminal.wait("1 of 12 kernels")
+        terminal.keys("c")
+        terminal.wait(r"mul_mat_vec_q +gfx942 \(simulated\)")
+        terminal.keys("Escape")
+        terminal.wait("1 of 12 kernels")
+        terminal.keys("q")
+        assert terminal.exit_status() == 0
+    kept = sorted(p.name for p in (own_home / "isolated").iterdir())
+    assert kept == ["mul_mat_vec_q"]
+
+
+def test_cancelling_an_extraction_leaves_nothing(
+    demo: BuiltDemo, own_home: Path, leaves_nothing: None
+) -> None:
+    with start(demo, own_home, size=(80, 24)) as terminal:
+        terminal.wait("mul_mat_vec_q")
+        terminal.keys("e")
+        terminal.wait("the program that runs")
+        # A grid that never comes: it would wait for ever.
+        for key in ("Tab", "7"):
+            terminal.keys(key)
+        terminal.keys("Enter")
+        terminal.wait("waiting for the dispatch")
+        terminal.keys("Escape")
+        terminal.wait("nothing was left")
+        terminal.keys("x")
+        terminal.wait("stopped")
+        terminal.keys("q")
+        assert terminal.exit_status() == 0
+    assert not (own_home / "isolated").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signals_end_the_program_and_the_session_can_be_resumed(
+    number: signal.Signals, demo: BuiltDemo, own_home: Path, leaves_nothing: None
+) -> None:
+    with start(demo, own_home) as terminal:
+        terminal.wait("mul_mat_vec_q")
+        os.kill(terminal.pid, number)
+        assert terminal.exit_status() == 128 + number
+        wait_until(lambda: not processes(demo.command[0]), "the program outlived kerncap")
+    with Terminal([*KERNCAP, "tui", *DEVICE], directory=own_home) as terminal:
+        terminal.wait("was cut off while it ran")
+        terminal.keys("y")
+        terminal.wait("mul_mat_vec_q")
+        terminal.keys("q")
+        assert terminal.exit_status() == 0
+
+
+def test_a_terminal_that_vanishes_takes_the_program_with_it(
+    demo: BuiltDemo, own_home: Path, leaves_nothing: None
+) -> None:
+    with start(demo, own_home) as terminal:
+        terminal.wait("mul_mat_vec_q")
+        terminal.kill_server()
+    wait_until(lambda: not processes(demo.command[0]), "the program outlived the terminal")
+
+
+def test_a_full_disk_is_a_sentence_and_nothing_is_left(
+    demo: BuiltDemo, own_home: Path, leaves_nothing: None
+) -> None:
+    full = own_home / "full"
+    full.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=20m", "none", str(full)], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        (full / "ballast").write_bytes(bytes(3 << 20))
+        with start(demo, full) as terminal:
+            terminal.wait("mul_mat_vec_q")
+            with (full / "ballast-2").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(4096))
+            terminal.keys("e")
+            terminal.wait("the program that runs")
+            terminal.keys("Enter")
+            terminal.wait(r"make room|full|No space")
+            terminal.keys("Escape")
+            terminal.wait_gone("the program that runs")
+            terminal.keys("q")
+            assert terminal.exit_status() == 0
+        assert not list(full.glob("isolated/*"))
+    finally:
+        subprocess.run(["umount", "-l", str(full)], check=True)
+
+
+def test_demo_on_a_terminal_leads_through_the_loop(own_home: Path) -> None:
+    command = [*KERNCAP, "demo", *DEVICE]
+    variables = {**os.environ, "TMPDIR": str(own_home)}
+    with Terminal(command, directory=own_home, environment=variables) as terminal:
+        terminal.wait("Kernels by device time|Press e to take", 180)
+        terminal.keys("/")
+        terminal.wait("regular expression")
+        terminal.type("^mul_mat")
+        terminal.wait("1 of 12 kernels")
+        terminal.keys("Enter")
+        terminal.wait("Press e to take mul_mat_vec_q out")
+        terminal.keys("e")
+        terminal.wait("the program that runs")
+        terminal.keys("Enter")
+        terminal.wait("IDENTICAL", 120)
+        terminal.keys("Enter")
+        terminal.wait("attempt 1 IDENTICAL", 120)
+        terminal.keys("q")
+        assert terminal.exit_status() == 0
+        assert "isolated" in terminal.screen()
+
+
+def test_without_a_terminal_the_ui_says_what_to_use_instead(own_home: Path) -> None:
+    done = subprocess.run(
+        [*KERNCAP, "tui"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 2
+    assert "needs a terminal" in done.stderr
+    assert "kerncap profile" in done.stderr
+    bare = subprocess.run(KERNCAP, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert bare.returncode == 0
+    assert "Commands:" in bare.stdout
