@@ -345,13 +345,18 @@ class EditLoop:
             number = kept.number
             self._emit(Repeating(number, 0.0, request.step))
             document = {name: value for name, value in kept.document.items() if name != "error"}
+            outcome = None
             if request.step == "replay":
-                outcome = self._time(number, target, document) or document["outcome"]
-            else:
+                outcome = self._time(number, target, document)
+            if outcome is None and request.step == "replay" and "validation" in document:
+                outcome = document["outcome"]
+            elif outcome is None:  # also after a replay of an attempt that had no verdict yet
                 outcome = self._validate(number, target, document, request.mode)
             if self._cancel.is_set():
                 self._emit(Superseded(number, time.perf_counter() - started))
                 return
+            if outcome == "error":
+                return  # it says nothing of the attempt: what was known of it holds
             document["outcome"] = outcome
             if self._keeper:
                 kept = self._keeper.close(number, kept.directory, document)

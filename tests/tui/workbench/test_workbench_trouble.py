@@ -68,6 +68,8 @@ async def test_the_replayer_is_killed_from_outside(out: Path) -> None:
         await bench.pilot.press("p")
         await bench.until(lambda: bench.fake.times == 2 and not bench.screen.busy)
         await bench.until(lambda: bench.told == "", "the sentence to go")
+        assert "IDENTICAL" in bench.rows()[0]
+        assert bench.fake.modes == ["default"]
 
 
 async def test_a_fault_of_the_variant_is_its_verdict(out: Path) -> None:

@@ -21,12 +21,13 @@ from kerncap.tui.widgets.line_table import component_style
 Piece: TypeAlias = "tuple[str, str | Style]"
 Line: TypeAlias = "Sequence[Piece]"
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\x1b\[[0-9;]*[A-Za-z]")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def clean(text: str) -> str:
-    """Text of a program's as one line for the screen: tabs widened, control characters shown as �."""
-    return _CONTROL.sub("�", text.replace("\r", "").expandtabs(8)).replace("\n", " ")
+    """A program's text as one line for the screen: tabs widened, no colours, control codes as �."""
+    return _CONTROL.sub("�", _COLOUR.sub("", text.replace("\r", "")).expandtabs(8)).replace("\n", " ")
 
 
 def wrap(text: str, width: int) -> list[str]:

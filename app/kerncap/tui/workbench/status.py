@@ -44,16 +44,11 @@ def result_line(model: Model, row: Row | None, trouble: str, width: int) -> Cont
         rest += "  simulated" if row.simulated else ""
     elif row.median_ns is not None:
         rest = "  its time does not count"
-    rest += "".join(
-        f"  {name} {seconds(value)}"
-        for name, value in (
-            ("compile", row.build_s),
-            ("replay", row.replay_s),
-            ("compare", row.validate_s),
-        )
-        if value is not None
-    )
     used = cell_len(head) + cell_len(verdict)
+    for name, value in (("compile", row.build_s), ("replay", row.replay_s), ("compare", row.validate_s)):
+        part = f"  {name} {seconds(value)}"
+        if value is not None and used + cell_len(rest) + cell_len(part) <= width:
+            rest += part
     return Content.assemble(*pieces, _fit(rest, max(0, width - used)))
 
 

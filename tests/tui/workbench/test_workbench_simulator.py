@@ -1,0 +1,146 @@
+"""The real thing: the demonstration's kernel on the simulated GPU, compiled, replayed and compared."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from workbench_stage import Bench, WorkbenchApp
+
+from kerncap.core.errors import KerncapError
+from kerncap.demo.edits import HOIST, WRONG
+from kerncap.tui.settings import Remembered, Settings
+from kerncap.tui.workbench.screen import WorkbenchScreen
+
+APP = Path(__file__).resolve().parents[3] / "app"
+
+
+@pytest.fixture(scope="module")
+def extracted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """mul_mat_vec_q of the demonstration program, extracted by the command line."""
+    where = tmp_path_factory.mktemp("demo")
+    environment = {**os.environ, "PYTHONPATH": str(APP), "XDG_CACHE_HOME": str(where / "cache")}
+    kerncap = [sys.executable, "-m", "kerncap"]
+    demo, out = where / "demo", where / "isolated"
+    subprocess.run(
+        [*kerncap, "demo", "--build", str(demo), "--device", "sim:gfx942"],
+        check=True,
+        env=environment,
+        capture_output=True,
+        timeout=200,
+    )
+    subprocess.run(
+        [
+            *[*kerncap, "extract", "mul_mat_vec_q", "-o", str(out), "--source-dir", str(demo)],
+            *["--device", "sim:gfx942", "--", str(demo / "build/decode"), "--tokens", "18"],
+        ],
+        check=True,
+        env=environment,
+        capture_output=True,
+        timeout=200,
+    )
+    return out
+
+
+def replayers() -> list[int]:
+    """Processes of ours that are replayers."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (path / "stat").read_text().rpartition(")")[2].split()
+            name = (path / "comm").read_text().strip()
+        except OSError:
+            continue
+        if name.startswith("kerncap-replay") and int(stat[1]) == os.getpid() and stat[0] != "Z":
+            found.append(int(path.name))
+    return found
+
+
+async def test_the_whole_loop_on_the_simulated_gpu(extracted: Path) -> None:
+    clock = [0.0]
+    app = WorkbenchApp(
+        lambda: WorkbenchScreen(extracted, "sim:gfx942"),
+        below=True,
+        device="sim:gfx942",
+        settings=Settings(),
+        remembered=Remembered(),
+        clock=lambda: clock[0],
+    )
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        bench = Bench(app, pilot, None, extracted, clock)  # type: ignore[arg-type]
+        await bench.attempts(1)
+        assert "IDENTICAL" in bench.rows()[0]
+        assert "1.000x" in bench.rows()[0]
+        assert "simulated" in bench.line("result")
+
+        HOIST.apply(bench.source)
+        await bench.attempts(2)
+        row = bench.screen.model.rows[2]
+        assert row.verdict == "IDENTICAL"
+        assert row.speedup is not None
+        assert row.speedup > 1.02
+        assert bench.rows()[1].startswith("★")
+
+        WRONG.apply(bench.source)
+        await bench.attempts(3)
+        row = bench.screen.model.rows[3]
+        assert row.verdict == "FAIL"
+        assert bench.screen.model.best
+        assert bench.screen.model.best.number == 2
+        shown = bench.shows("validation")
+        assert "elements differ" in shown
+        assert "expected" in shown
+        assert "▀" in shown
+        region = bench.screen.shown.document["validation"]["regions"][0]
+        assert region["mismatches"] == len(region["elements"]) == 256
+        assert region["extent"] == [0, 1024]
+        assert sum(region["error_histogram"].values()) == region["differing"] == 256
+
+        # Ended from outside: an error, not the variant's failure; the next step starts it again.
+        (replayer,) = replayers()
+        os.kill(replayer, signal.SIGKILL)
+        await pilot.press("p")
+        await bench.until(lambda: "from outside (SIGKILL)" in bench.told, "the sentence")
+        assert bench.screen.model.rows[3].verdict == "FAIL"
+        await bench.until(lambda: not bench.screen.busy)
+
+        bench.screen.table.select("2")
+        await pilot.pause()
+        await pilot.press("u")
+        await bench.attempts(4)
+        assert bench.screen.model.rows[4].verdict == "IDENTICAL"
+        with pytest.raises(KerncapError):
+            WRONG.undo(bench.source)  # it is gone from the source
+
+        await pilot.press("V")
+        await bench.until(lambda: bench.screen.model.rows[4].mode == "strict", "the strict comparison")
+        assert bench.screen.model.rows[4].verdict == "IDENTICAL"
+        await pilot.press("P")
+        await bench.until(lambda: "Written:" in bench.told)
+        assert b"use_gate" in (extracted / "variant.patch").read_bytes()
+
+        await pilot.press("escape")
+        await bench.until(lambda: len(app.screen_stack) == 1)
+        await bench.until(lambda: not replayers(), "the end of the replayer", 10)
+
+
+async def test_leaving_ends_the_replayer(extracted: Path) -> None:
+    app = WorkbenchApp(
+        lambda: WorkbenchScreen(extracted, "sim:gfx942"),
+        below=False,
+        device="sim:gfx942",
+        settings=Settings(),
+        remembered=Remembered(),
+    )
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        bench = Bench(app, pilot, None, extracted, [0.0])  # type: ignore[arg-type]
+        await bench.until(lambda: bench.screen.model.ready, "the loop")
+        assert replayers()
+        app.close_down()  # as quit, HUP and TERM do
+        await bench.until(lambda: not replayers(), "the end of the replayer", 5)
