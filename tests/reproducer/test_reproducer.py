@@ -271,7 +271,7 @@ def test_module_runs_as_a_command(out: Path) -> None:
 
     from project import APP
 
-    words = [sys.executable, "-m", "kerncap.core.recompile"]
+    words = [sys.executable, "-m", "kerncap.cli.recompile"]
     environment = {**os.environ, "PYTHONPATH": str(APP)}
     done = subprocess.run([*words, "."], cwd=out, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -14,7 +15,7 @@ import click
 import kerncap
 from kerncap.cli.output import error_document, fail, open_streams, reported, silence_stdout
 from kerncap.core.errors import InconclusiveError, Interrupted, KerncapError, explained, unwritable
-from kerncap.core.workload import interruptible
+from kerncap.core.interrupts import interruptible, interruption
 
 BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE ended
 
@@ -105,8 +106,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return stop.exit_code
     except click.ClickException as error:
         return reported(error.exit_code, partial(_show_usage, error, as_json))
-    except (click.Abort, KeyboardInterrupt):
-        return fail(Interrupted(), as_json)
+    except (click.Abort, KeyboardInterrupt) as error:
+        return fail(interruption(error) or Interrupted(), as_json)
     except BrokenPipeError:
         silence_stdout()
         return BROKEN_PIPE
@@ -117,6 +118,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if debug:
             raise
+        stopped = interruption(error)
+        if stopped is not None:
+            return fail(stopped, as_json)
         return fail(explained(error) or _unexpected(error), as_json)
 
 
@@ -141,6 +145,7 @@ def main() -> None:
     open_streams()
     try:
         code = run()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done but the leaving
         sys.stdout.flush()
     except BrokenPipeError:
         silence_stdout()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from kerncap.core.errors import KerncapError
+from kerncap.core.errors import Interrupted, KerncapError
 from kerncap.core.files import json_text
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -80,13 +80,13 @@ def reported(exit_code: int, report: Callable[[], None]) -> int:
     return exit_code
 
 
-def fail(error: KerncapError, as_json: bool) -> int:
+def fail(error: KerncapError | Interrupted, as_json: bool) -> int:
     """Reports an error; returns its exit code."""
 
     def report() -> None:
         try:
             if as_json:
-                error_document(error.message, error.exit_code, error.details)
+                error_document(error.message, error.exit_code, getattr(error, "details", None))
             else:
                 sys.stdout.flush()
         finally:

@@ -13,7 +13,7 @@ from kerncap.cli.parameters import PATH
 from kerncap.core import session as loop_events
 from kerncap.core.captures import open_capture
 from kerncap.core.errors import Interrupted
-from kerncap.core.workload import interruptible
+from kerncap.core.interrupts import interruptible
 
 SCHEMA = "kerncap-watch/1"
 _OUTCOME_CODES = {"passed": 0, "failed": 1, "build-failed": 2, "error": 3}
@@ -101,7 +101,7 @@ def command(directory: str, once: bool, device: str | None, as_json: bool) -> An
                     loop.attempt()
                 else:
                     loop.run()
-        except (Interrupted, KeyboardInterrupt):  # the latter is what the file watcher makes of it
+        except KeyboardInterrupt:  # Interrupted, or what the file watcher makes of it
             interrupted = True
     if as_json:
         emit_json({"schema": SCHEMA, "directory": directory, "iterations": documents})

@@ -21,6 +21,7 @@ from kerncap.core import manifest, records
 from kerncap.core.control import process_start
 from kerncap.core.errors import DamagedCaptureError, UsageError, unwritable
 from kerncap.core.files import fsync_directory
+from kerncap.core.interrupts import settle
 from kerncap.core.names import one_line
 from kerncap.core.records import Capture
 
@@ -254,6 +255,7 @@ def transaction(output: Path, *, force: bool) -> Iterator[tuple[Path, Callable[[
         if os.path.lexists(output):
             if not force:
                 raise UsageError(f"{output} appeared while the capture was made; nothing was replaced")
+            settle()
             if _exchange(partial, output):
                 committed = True
                 shutil.rmtree(partial, ignore_errors=True)
@@ -264,6 +266,7 @@ def transaction(output: Path, *, force: bool) -> Iterator[tuple[Path, Callable[[
                 committed = True
                 shutil.rmtree(aside, ignore_errors=True)
         else:
+            settle()
             os.rename(partial, output)
             committed = True
         fsync_directory(output.parent)
@@ -279,6 +282,7 @@ def transaction(output: Path, *, force: bool) -> Iterator[tuple[Path, Callable[[
         yield partial, commit
     finally:
         if not committed:
+            settle(False)
             shutil.rmtree(partial, ignore_errors=True)
             for directory in made:
                 try:

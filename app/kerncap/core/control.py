@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import re
 import secrets
 import shutil
 import stat
@@ -23,23 +22,11 @@ import numpy as np
 from kerncap.core import layout
 from kerncap.core.errors import DeviceError, UsageError, unwritable
 from kerncap.core.layout import CaptureState, MemoryMode, RequestKind
+from kerncap.core.scratch import owned_prefix, sweep
+from kerncap.core.scratch import process_start as process_start
 
-_PREFIX = "kerncap-"
-_OWNED = re.compile(r"kerncap-(\d+)-(\d+)-[0-9a-f]+\Z")
 MOST_DISPATCHES = 2**63 - 1
 _LEAST_FREE = 64 << 20  # a statistics file is sparse, but its rows and names must fit
-
-
-def process_start(pid: int) -> int | None:
-    """Field 22 of /proc/<pid>/stat: with the pid it names a process for good. None: no such process, or a
-    zombie.
-    """
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    fields = text[text.rindex(")") + 2 :].split()
-    return None if fields[0] in "ZX" else int(fields[19])
 
 
 def session_root() -> Path:
@@ -65,27 +52,7 @@ def session_root() -> Path:
 
 def sweep_stale_sessions(root: Path | None = None) -> list[Path]:
     """Removes session directories of ours whose owner is gone; returns what was removed."""
-    removed = []
-    root = root or session_root()
-    try:
-        entries = list(os.scandir(root))
-    except OSError:
-        return []
-    for entry in entries:
-        match = _OWNED.match(entry.name)
-        if not match:
-            continue
-        try:
-            info = entry.stat(follow_symlinks=False)
-            if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
-                continue
-            if process_start(int(match[1])) == int(match[2]):
-                continue
-            shutil.rmtree(entry.path)
-            removed.append(Path(entry.path))
-        except OSError:
-            continue
-    return removed
+    return sweep(root or session_root())
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +117,8 @@ class Session:
 
         Raises DeviceError where no directory can be made, UsageError where `directory` exists.
         """
-        start = process_start(os.getpid()) or 0
         made = False
-        where = directory or session_root() / f"{_PREFIX}{os.getpid()}-{start}-{secrets.token_hex(4)}"
+        where = directory or session_root() / f"{owned_prefix()}{secrets.token_hex(4)}"
         if directory is None:
             sweep_stale_sessions()
         try:

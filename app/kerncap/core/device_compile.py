@@ -11,7 +11,6 @@ import hashlib
 import os
 import re
 import shlex
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from pathlib import Path
 from kerncap.core.bundle import BUNDLE_MAGIC, COMPRESSED_MAGIC, entries
 from kerncap.core.codeobject import CodeObject, Target, read_file
 from kerncap.core.compile_command import CompileCommand, absolute_arguments, device_arguments, input_index
+from kerncap.core.scratch import scratch
 from kerncap.core.toolchain import (
     CompileError,
     Compiler,
@@ -160,8 +160,8 @@ class DeviceCompile:
         """Kernel names and dependencies, by the frontend alone (no optimisation, no code). Raises
         CompileError.
         """
-        with tempfile.TemporaryDirectory(prefix="kerncap-") as scratch:
-            listing, depends = Path(scratch) / "unit.ll", Path(scratch) / "unit.d"
+        with scratch("probe") as place:
+            listing, depends = Path(place) / "unit.ll", Path(place) / "unit.d"
             action = [*_FRONTEND, *_dependency_options(depends)]
             words, directory = self.words(action, listing)
             finished = run_tool(words, directory=directory, timeout_s=self.timeout_s, cancel=self.cancel)
@@ -178,9 +178,9 @@ class DeviceCompile:
         seconds: dict[str, float] = {}
         started = time.perf_counter()
         output.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".kerncap-", dir=output.parent) as scratch:
-            made = Path(scratch) / "unit.o"
-            linked = Path(scratch) / "unit.hsaco"
+        with scratch("build", output.parent) as place:
+            made = Path(place) / "unit.o"
+            linked = Path(place) / "unit.hsaco"
             by_driver = self.compiler.kind != "zig" and self.in_place and not self.unit_hash
             action = _LINKED if by_driver else _OBJECT
             words, directory = self.words(action, made)

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from kerncap.core.captures import free_bytes
 from kerncap.core.control import Session, session_root
 from kerncap.core.devices import list_devices, resolve_device
 from kerncap.core.errors import DeviceError, KerncapError
+from kerncap.core.scratch import scratch
 
 SCHEMA = "kerncap-doctor/1"
 OK, NOTE, PROBLEM = "ok", "note", "problem"
@@ -163,7 +163,7 @@ def self_test(device: str | None = None, on_step: Callable[[str], None] | None =
             return False
         return True
 
-    with tempfile.TemporaryDirectory(prefix="kerncap-self-test-") as temporary:
+    with scratch("self-test") as temporary:
         where = Path(temporary)
         command: list[str] = []
         quiet = os.open(os.devnull, os.O_WRONLY)

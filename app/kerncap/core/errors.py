@@ -7,6 +7,11 @@ from __future__ import annotations
 import errno
 import os
 
+# What a path can have against it that no check before could know for good.
+_PLACE = frozenset(
+    (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
+)
+
 
 class KerncapError(Exception):
     """Base of every error that kerncap raises on purpose.
@@ -61,13 +66,16 @@ class DamagedCaptureError(KerncapError):
     exit_code = 6
 
 
-class Interrupted(KerncapError):
-    """Stopped by the user (ctrl-C, or a signal that ends kerncap)."""
+class Interrupted(KeyboardInterrupt):
+    """Stopped by the user (ctrl-C, or a signal that ends kerncap). As any KeyboardInterrupt it is no
+    Exception: it comes at any moment, and whoever goes on after an error must not go on after this.
+    """
 
     exit_code = 130
 
-    def __init__(self, message: str = "interrupted", **details: object) -> None:
-        super().__init__(message, **details)
+    def __init__(self, message: str = "interrupted") -> None:
+        super().__init__(message)
+        self.message = message
 
 
 def unwritable(
@@ -96,6 +104,8 @@ def explained(error: BaseException) -> KerncapError | None:
         return unwritable(error.filename or "a file", error)
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return InconclusiveError("too many files are open; raise the limit (ulimit -n)")
+    if error.errno in _PLACE and error.filename:
+        return UsageError(f"{os.fspath(error.filename)}: {error.strerror}")
     if error.errno == errno.ENOMEM:
         return InconclusiveError(f"there is not enough memory: {error.filename or error.strerror}")
     if error.errno == errno.ENOENT and not error.filename:

@@ -26,17 +26,17 @@ from kerncap.core.errors import (
     DamagedCaptureError,
     FailError,
     InconclusiveError,
-    Interrupted,
     KerncapError,
     UsageError,
     WorkloadError,
 )
 from kerncap.core.files import fsync_tree
+from kerncap.core.interrupts import interruptible
 from kerncap.core.layout import MemoryMode
 from kerncap.core.names import base_name, one_line, safe_filename
 from kerncap.core.native import REPLAYER, native_path
 from kerncap.core.records import Capture
-from kerncap.core.workload import Command, check_seconds, interruptible, parse_command
+from kerncap.core.workload import Command, check_seconds, parse_command
 
 if TYPE_CHECKING:
     from kerncap.core.reproducer import ReproducerInfo
@@ -235,7 +235,7 @@ def _baseline(partial: Path, device: Device) -> dict[str, Any]:
 
     try:
         result = validate(partial, device=device).to_json()
-    except (DamagedCaptureError, Interrupted):
+    except DamagedCaptureError:
         raise
     except KerncapError as error:
         # The capture is whole all the same; what it proves is open until it can be replayed.

@@ -21,10 +21,11 @@ from kerncap.core.control import MOST_DISPATCHES, CaptureRequest, CaptureStatus,
 from kerncap.core.devices import Device
 from kerncap.core.errors import UsageError, WorkloadError
 from kerncap.core.extract import ExtractResult, check_request, finish
+from kerncap.core.interrupts import interruptible
 from kerncap.core.layout import CaptureState, MemoryMode
 from kerncap.core.live import LiveReader
 from kerncap.core.names import matching, nearest
-from kerncap.core.workload import Command, interruptible
+from kerncap.core.workload import Command
 
 _POLL_S = 0.02
 _CANCEL_LIMIT_S = 10.0

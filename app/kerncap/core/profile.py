@@ -12,10 +12,11 @@ from typing import Any
 from kerncap.core.control import Session, process_start
 from kerncap.core.devices import Device, full_environment, resolve_device
 from kerncap.core.files import check_writable_target, write_json
+from kerncap.core.interrupts import interruptible, settle
 from kerncap.core.live import KernelStats, LiveReader, Snapshot
 from kerncap.core.names import short_ids
 from kerncap.core.runtimes import RuntimeWatch, no_dispatch_reason
-from kerncap.core.workload import Command, Workload, check_seconds, interruptible, parse_command
+from kerncap.core.workload import Command, Workload, check_seconds, parse_command
 
 SCHEMA = "kerncap-profile/1"
 
@@ -302,8 +303,9 @@ def profile(
                 runtimes=watch.runtimes(),
                 warnings=extra,
             )
-    if output is not None:
-        write_json(Path(output), report.to_json())
+        if output is not None:
+            settle()
+            write_json(Path(output), report.to_json())
     return report
 
 

@@ -1,5 +1,5 @@
-"""Rebuilding a reproducer's variant: `recompile(DIR)`, and `python -m kerncap.core.recompile DIR` for its
-Makefile.
+"""Rebuilding a reproducer's variant: `recompile(DIR)`, and as a command for its Makefile
+(kerncap.cli.recompile).
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pathlib import Path
 from kerncap.core.codeobject import read_code_object
 from kerncap.core.compile_file import NAME, OUTPUT, OVERLAY, CompileFile, layout_of
 from kerncap.core.device_compile import DeviceCompile, Overlay
-from kerncap.core.errors import Interrupted, KerncapError, UsageError, unwritable
+from kerncap.core.errors import Interrupted, KerncapError, UsageError, explained, unwritable
+from kerncap.core.interrupts import interruptible
 from kerncap.core.toolchain import CompileError
 
 _PLACE = re.compile(r"^(?P<lead>(?:In file included from |\s+from )?)(?P<path>[^:\n]+):(?P<line>\d+)", re.M)
@@ -126,12 +127,13 @@ def show_copies(plan: CompileFile, text: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`python -m kerncap.core.recompile DIR [OUTPUT]`. Returns the exit code; messages go to stderr."""
+    """`python -m kerncap.cli.recompile DIR [OUTPUT]`. Returns the exit code; messages go to stderr."""
     if not 1 <= len(arguments) <= 2 or arguments[0].startswith("-"):
-        print(f"usage: python -m kerncap.core.recompile DIR [OUTPUT]   (DIR holds {NAME})", file=sys.stderr)
+        print(f"usage: python -m kerncap.cli.recompile DIR [OUTPUT]   (DIR holds {NAME})", file=sys.stderr)
         return 2
     try:
-        made = recompile(Path(arguments[0]), Path(arguments[1]) if len(arguments) > 1 else None)
+        with interruptible():
+            made = recompile(Path(arguments[0]), Path(arguments[1]) if len(arguments) > 1 else None)
     except KerncapError as error:
         output = getattr(error, "output", "")
         print(f"{output.rstrip()}\n{error.message}" if output else error.message, file=sys.stderr)
@@ -139,6 +141,12 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return Interrupted.exit_code
+    except Exception as error:
+        known = explained(error)
+        if known is None:
+            raise
+        print(known.message, file=sys.stderr)
+        return known.exit_code
     if made.warnings.strip():
         print(made.warnings.rstrip(), file=sys.stderr)
     if made.note:

@@ -9,7 +9,6 @@ import os
 import shlex
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from kerncap.core.compile_file import NAME, OVERLAY, PRISTINE, CompileFile, layo
 from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.files import write_atomically
 from kerncap.core.recompile import recompile
+from kerncap.core.scratch import scratch
 from kerncap.core.templates import render
 from kerncap.core.toolchain import CompileError, resolve_compiler
 
@@ -289,9 +289,9 @@ def overlay_text(files: dict[Path, str]) -> str:
 
 def _rebuild(out: Path, plan: CompileFile, captured: CodeObject) -> tuple[str | None, list[str]]:
     """Compile the unchanged copy once: whether it works, and gives the captured code."""
-    with tempfile.TemporaryDirectory(prefix="kerncap-") as scratch:
+    with scratch("rebuild") as place:
         try:
-            made = recompile(out, Path(scratch) / "unchanged.hsaco", timeout_s=180.0)
+            made = recompile(out, Path(place) / "unchanged.hsaco", timeout_s=180.0)
             same = machine_code(read_code_object(made.object), plan.symbol) == machine_code(
                 captured, plan.symbol
             )

@@ -15,13 +15,13 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 
 from kerncap.core.errors import Interrupted, UsageError
+from kerncap.core.interrupts import deferred, signal_name
 
 TERM_GRACE_S = 3.0  # between SIGTERM and SIGKILL
 _SHELL_WORDS = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1", "&>"}
@@ -98,14 +98,6 @@ def check_seconds(name: str, seconds: float | None) -> None:
         raise UsageError(f"{name} {seconds:g}: give a positive number of seconds, or none")
 
 
-def signal_name(number: int) -> str:
-    """SIGSEGV for 11, and so on."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How a program ended."""
@@ -153,26 +145,30 @@ class Workload:
         self._session = session
         self.started = time.monotonic()
         try:
-            self._process = subprocess.Popen(
-                list(command.arguments),
-                executable=program if "/" in program else None,
-                env=variables,
-                cwd=directory,
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                start_new_session=True,
-            )
+            with deferred():  # between its start and our knowing of it, nobody would end it
+                self._process = subprocess.Popen(
+                    list(command.arguments),
+                    executable=program if "/" in program else None,
+                    env=variables,
+                    cwd=directory,
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                )
+                self.pid = self._process.pid
+                try:
+                    self._pidfd = os.pidfd_open(self.pid)
+                except OSError:
+                    self._pidfd = -1
         except OSError as error:
             reason = error.strerror or str(error)
             if error.errno == errno.ENOEXEC:
                 reason = "it is neither a program for this machine nor a script that begins with #!"
             raise UsageError(f"program {program!r} cannot be started: {reason}") from None
-        self.pid = self._process.pid
-        try:
-            self._pidfd = os.pidfd_open(self.pid)
-        except OSError:
-            self._pidfd = -1
+        except Interrupted:
+            self.end()
+            raise
 
     def __enter__(self) -> Workload:
         return self
@@ -298,34 +294,3 @@ class Workload:
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Turns SIGINT, SIGTERM and SIGHUP into Interrupted for the time of the block, in the main thread.
-
-    Only the first one counts: what follows is the clean-up, which has limits of its own.
-    """
-    import threading
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    fired = False
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        nonlocal fired
-        if not fired:
-            fired = True
-            raise Interrupted(f"interrupted by {signal_name(number)}")
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    previous = {number: signal.getsignal(number) for number in numbers}
-    try:
-        for number in numbers:
-            if previous[number] is not signal.SIG_IGN:  # under nohup, SIGHUP stays ignored
-                signal.signal(number, handler)
-        yield
-    finally:
-        for number, old in previous.items():
-            signal.signal(number, old)

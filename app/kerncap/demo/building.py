@@ -84,11 +84,13 @@ def _arch(device: Device) -> str:
 
 def _place(directory: Path) -> None:
     """The tree in `directory`, over an older one of ours but over nothing else."""
-    if directory.exists() and not directory.is_dir():
-        raise UsageError(f"{directory} is a file; name a folder to put the demonstration program in.")
-    if directory.is_dir() and any(directory.iterdir()) and not (directory / MARKER).exists():
-        raise UsageError(f"{directory} is not empty; name a new folder to put the demonstration program in.")
     try:
+        if directory.exists() and not directory.is_dir():
+            raise UsageError(f"{directory} is a file; name a folder to put the demonstration program in.")
+        if directory.is_dir() and any(directory.iterdir()) and not (directory / MARKER).exists():
+            raise UsageError(
+                f"{directory} is not empty; name a new folder to put the demonstration program in."
+            )
         directory.mkdir(parents=True, exist_ok=True)
         (directory / MARKER).touch()
         shutil.copytree(TREE, directory, dirs_exist_ok=True)
@@ -163,6 +165,16 @@ def build(
     """
     chosen = device if isinstance(device, Device) else resolve_device(device)
     where = Path(os.path.abspath(directory))
+    fresh = not os.path.lexists(where)
+    try:
+        return _build(where, chosen, tokens)
+    except KeyboardInterrupt:
+        if fresh:
+            shutil.rmtree(where, ignore_errors=True)
+        raise
+
+
+def _build(where: Path, chosen: Device, tokens: int) -> BuiltDemo:
     arch = _arch(chosen)
     rocm = chosen.kind == "rocm"
     if not rocm:

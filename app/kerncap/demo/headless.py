@@ -19,6 +19,7 @@ from kerncap.core.files import json_text
 from kerncap.core.profile import ProfileReport
 from kerncap.core.recompile import recompile
 from kerncap.core.reproducer import VARIANT
+from kerncap.core.scratch import scratch
 from kerncap.demo.building import BuiltDemo, build
 from kerncap.demo.edits import HOIST, WRONG, Edit
 
@@ -186,8 +187,8 @@ def run(device: str | None = None, json: bool = False) -> int:
     story.say(
         f"The whole loop on {used.name}" + (" (simulated: its clock counts cycles)" if used.simulated else "")
     )
-    with tempfile.TemporaryDirectory(prefix="kerncap-demo-") as scratch:
-        tree, output = Path(scratch) / "decoder", Path(scratch) / "isolated" / KERNEL
+    with scratch("demo") as place:
+        tree, output = Path(place) / "decoder", Path(place) / "isolated" / KERNEL
         output.parent.mkdir()
         with story.step("Build the demonstration program", ["kerncap", "demo", "--build", str(tree)]):
             demo = build(tree, used)

@@ -94,11 +94,11 @@ class Extraction:
             self._post(ExtractionProgress(progress))
 
     def _work(self) -> None:
-        from kerncap.core.errors import KerncapError
+        from kerncap.core.errors import Interrupted, KerncapError
 
         try:
             self._post(ExtractionEnded(self._extract()))
-        except KerncapError as error:
+        except (KerncapError, Interrupted) as error:
             self._post(ExtractionEnded(None, error.message, self._cancelled.is_set()))
         except OSError as error:
             reason = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror or error)
