@@ -131,6 +131,9 @@ class LeaderboardScreen(KerncapScreen):
         remembered = self.kerncap.remembered
         if not remembered.get("resume.cut_off", False):
             return
+        if self.kerncap.workbench is not None:  # the user has said where to go on
+            remembered.set("resume.cut_off", None)
+            return
         from kerncap.tui.widgets.confirm import Confirm
 
         directory = remembered.get("resume.workbench", "")
