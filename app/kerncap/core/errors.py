@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 
 # What a path can have against it that no check before could know for good.
 _PLACE = frozenset(
@@ -78,12 +79,20 @@ class Interrupted(KeyboardInterrupt):
         self.message = message
 
 
+def no_room_in(text: str) -> bool:
+    """Whether what a tool has said is that the disk is full."""
+    return any(os.strerror(number) in text for number in (errno.ENOSPC, errno.EDQUOT))
+
+
 def unwritable(
     what: str | os.PathLike[str], error: OSError, otherwise: type[KerncapError] = UsageError
 ) -> KerncapError:
     """The error for `what`, which could not be written: a WorkloadError where there is no room, else
     `otherwise`.
     """
+    if isinstance(error, shutil.Error):  # of a whole tree: what its first file says
+        first = str(error.args[0][0][2] if isinstance(error.args[0], list) else error)
+        error = OSError(errno.ENOSPC if no_room_in(first) else errno.EIO, first)
     reason = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return WorkloadError(

@@ -29,6 +29,7 @@ from kerncap.core.errors import (
     KerncapError,
     UsageError,
     WorkloadError,
+    unwritable,
 )
 from kerncap.core.files import fsync_tree
 from kerncap.core.interrupts import interruptible
@@ -163,7 +164,10 @@ def finish(
     manifest.write(where, document)
 
     _notify(on_progress, "source")
-    source = _write_reproducer(partial, capture, source_dir, defines, language, on_progress)
+    try:
+        source = _write_reproducer(partial, capture, source_dir, defines, language, on_progress)
+    except OSError as error:
+        raise unwritable(error.filename2 or error.filename or partial, error) from error
     _notify(on_progress, "replaying")
     baseline = _baseline(partial, device)
 

@@ -22,7 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from kerncap.core.compile_command import is_compiler, split_compiler
-from kerncap.core.errors import DeviceError, KerncapError
+from kerncap.core.errors import DeviceError, KerncapError, WorkloadError, no_room_in
 
 DEFAULT_TIMEOUT_S = 600.0
 _WITHOUT_ROCM = ("-nogpuinc", "-nogpulib")  # neither HIP headers nor device libraries are here
@@ -83,7 +83,7 @@ def run_tool(
     """Run a tool as an argument list. Its whole process group ends with it, at the limit, and when `cancel`
     is set.
 
-    Raises DeviceError where it cannot be started, CompileError where the limit is reached or it was
+    Raises DeviceError where it cannot be started, WorkloadError where the disk is full, CompileError where the limit is reached or it was
     cancelled.
     """
     try:
@@ -108,7 +108,12 @@ def run_tool(
     except BaseException:
         _end(process)
         raise
-    return Finished(process.returncode, output.decode("utf-8", "replace"))
+    finished = Finished(process.returncode, output.decode("utf-8", "replace"))
+    if finished.code and (no_room_in(finished.output) or finished.code == -signal.SIGBUS):
+        # A linker that maps its output gets SIGBUS where a page of it finds no room.
+        said = finished.output.rstrip() or "it was ended by SIGBUS, as where the disk is full"
+        raise WorkloadError(f"{Path(words[0]).name} found no room for what it makes: {said}")
+    return finished
 
 
 def _collect(process: subprocess.Popen[bytes], timeout_s: float, cancel: threading.Event | None) -> bytes:
