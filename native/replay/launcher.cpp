@@ -21,8 +21,10 @@ constexpr std::uint16_t header_of(abi::hsa_packet_type_t type) {
 
 }  // namespace
 
-Launcher::Launcher(Runtime& runtime, const Agent& agent, bool cooperative)
-    : runtime_(runtime), agent_(agent) {
+Launcher::Launcher(Runtime& runtime, const Agent& agent, bool cooperative, bool timestamps)
+    : runtime_(runtime),
+      agent_(agent),
+      timestamps_(timestamps && runtime.amd.hsa_amd_profiling_get_dispatch_time_fn != nullptr) {
   const auto type = cooperative ? abi::HSA_QUEUE_TYPE_COOPERATIVE : abi::HSA_QUEUE_TYPE_MULTI;
   runtime_.check(runtime_.core.hsa_queue_create_fn(agent_.handle, kQueuePackets, type, on_queue_error, this,
                                                    UINT32_MAX, UINT32_MAX, &queue_),
@@ -76,8 +78,9 @@ void Launcher::submit(std::uint64_t slot, const void* packet, std::uint16_t head
 void Launcher::wait(double limit_seconds, const char* what) {
   const auto start = std::chrono::steady_clock::now();
   const auto slice = static_cast<std::uint64_t>(50e6 / runtime_.ns_per_tick);  // 50 ms
-  while (runtime_.core.hsa_signal_wait_scacquire_fn(signal_, abi::HSA_SIGNAL_CONDITION_LT, 1, slice,
-                                                    abi::HSA_WAIT_STATE_BLOCKED) >= 1) {
+  const auto state = timestamps_ ? abi::HSA_WAIT_STATE_BLOCKED : abi::HSA_WAIT_STATE_ACTIVE;
+  while (runtime_.core.hsa_signal_wait_scacquire_fn(signal_, abi::HSA_SIGNAL_CONDITION_LT, 1, slice, state) >=
+         1) {
     if (error_ != 0) throw_fault();
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     if (passed.count() > limit_seconds) {
@@ -106,24 +109,35 @@ void Launcher::throw_fault() const {
   throw ReplayError(ErrorClass::fault, text, address);
 }
 
+std::uint64_t Launcher::system_clock_ns() const {
+  std::uint64_t ticks = 0;
+  runtime_.core.hsa_system_get_info_fn(abi::HSA_SYSTEM_INFO_TIMESTAMP, &ticks);
+  return static_cast<std::uint64_t>(static_cast<double>(ticks) * runtime_.ns_per_tick);
+}
+
 DispatchTime Launcher::run(const Launch& launch) {
   runtime_.core.hsa_signal_store_relaxed_fn(signal_, 1);
   abi::hsa_kernel_dispatch_packet_t packet = launch.packet;
   packet.completion_signal = signal_;
   packet.reserved2 = 0;
-  submit(reserve_slot(), &packet, header_of(abi::HSA_PACKET_TYPE_KERNEL_DISPATCH), packet.setup);
+  const std::uint64_t slot = reserve_slot();
+  DispatchTime result;
+  result.submitted_ns = system_clock_ns();
+  submit(slot, &packet, header_of(abi::HSA_PACKET_TYPE_KERNEL_DISPATCH), packet.setup);
   wait(launch.limit_seconds, "the dispatch");
+  result.seen_ns = system_clock_ns();
   abi::hsa_amd_profiling_dispatch_time_t time{};
-  if (runtime_.amd.hsa_amd_profiling_get_dispatch_time_fn == nullptr ||
-      runtime_.amd.hsa_amd_profiling_get_dispatch_time_fn(agent_.handle, signal_, &time) !=
-          abi::HSA_STATUS_SUCCESS) {
-    return {};
+  if (!timestamps_ || runtime_.amd.hsa_amd_profiling_get_dispatch_time_fn(agent_.handle, signal_, &time) !=
+                          abi::HSA_STATUS_SUCCESS) {
+    return result;
   }
   const auto ns = [&](std::uint64_t ticks) {
     return static_cast<std::uint64_t>(static_cast<double>(ticks) * runtime_.ns_per_tick);
   };
-  if (time.end <= time.start) return {ns(time.start), ns(time.end)};
-  return {ns(time.start), ns(time.start) + ns(time.end - time.start)};
+  result.start_ns = ns(time.start);
+  // The difference first: a double does not hold every tick since the start of the machine.
+  result.end_ns = time.end <= time.start ? ns(time.end) : result.start_ns + ns(time.end - time.start);
+  return result;
 }
 
 RangeSet Launcher::take_written() {

@@ -1,10 +1,11 @@
 // kerncap-replay CAPTURE [--runtime LIBRARY] [--device N] [--layouts N] [--no-write-tracking]
+//     [--no-timestamps]
 //
 // Holds the memory of one capture at its own addresses and runs the captured kernel and variants of it, as
 // asked on stdin (protocol.h). Started by kerncap; exit status 0 after quit, 1 after a fault of the kernel,
 // else the class of what kept it from starting: 2 usage, 4 device or address range, 6 damaged capture.
 // --no-write-tracking treats a simulated device as hardware, which does not tell what a dispatch stores to,
-// and whose memory the host may not touch.
+// and whose memory the host may not touch; --no-timestamps, as if dispatches had none of their own.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -32,6 +33,7 @@ struct Options {
   int device = -1;
   unsigned layouts = 8;
   bool track_writes = true;
+  bool timestamps = true;
 };
 
 Options parse(int argc, char** argv) {
@@ -48,6 +50,8 @@ Options parse(int argc, char** argv) {
       options.layouts = static_cast<unsigned>(std::atoi(argv[++i]));
     } else if (word == "--no-write-tracking") {
       options.track_writes = false;
+    } else if (word == "--no-timestamps") {
+      options.timestamps = false;
     } else if (options.capture.empty() && word[0] != '-') {
       options.capture = word;
     } else {
@@ -99,8 +103,9 @@ int run_session(const Options& options, Prepared& prepared, Channel& channel) {
                       "assert): its hostcall buffer needs the program that served it");
   }
   report_unreadable_files(channel.fd());
-  auto session = std::make_unique<Session>(*prepared.capture, *prepared.memory, *prepared.reservation,
-                                           options.runtime, options.device, options.track_writes);
+  auto session =
+      std::make_unique<Session>(*prepared.capture, *prepared.memory, *prepared.reservation, options.runtime,
+                                options.device, options.track_writes, options.timestamps);
   greet(channel, *session, *prepared.capture);
   const int status = serve(channel, *session);
   // Threads of the runtime may still be waiting on a kernel that never ends: the process ends as it is.

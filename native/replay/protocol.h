@@ -17,7 +17,9 @@
 //        -> variant base kernarg_bytes static_group static_private unmatched_bytes; note unmatched NAME
 //   empty                                     the captured kernel, emptied -> variant
 //   run VARIANT COUNT warm|cold BATCH track|time restore|over LIMIT_S
-//        -> data times: COUNT*BATCH pairs of uint64 (start, end), nanoseconds of the device's clock
+//        -> data times: COUNT*BATCH pairs of uint64 (start, end), nanoseconds of the device's clock, 0: none;
+//           data events: as many pairs of the system clock, before a dispatch was submitted and after it was
+//           seen to have ended; device_bytes: put back so far from a copy on the device
 //   restore changed|full
 //   compare application|reference written|all VARIANT FILE|- LIMIT
 //        -> compared different seconds; data runs: compare.h's DiffRun each; their bytes in FILE; data

@@ -67,6 +67,8 @@ class ReplayMemory {
     return post_.data() + change.post_offset;
   }
 
+  // Whether the host may touch the device's memory.
+  [[nodiscard]] bool touchable() const { return touchable_; }
   // Memory at a live address, through the host. Any thread.
   void read(std::uint64_t live, void* out, std::uint64_t bytes) const;
   void write(std::uint64_t live, const void* data, std::uint64_t bytes) const;

@@ -64,8 +64,15 @@ void run(Channel& channel, Session& session, const Request& r) {
   request.restore = r.choice(5, "restore", "over");
   request.limit_seconds = r.real(6);
   const std::vector<DispatchTime> times = session.run(request);
-  channel.data("times", times.data(), times.size() * sizeof(DispatchTime));
-  channel.ok("count=" + std::to_string(times.size()));
+  std::vector<std::uint64_t> own, system;
+  for (const DispatchTime& time : times) {
+    own.insert(own.end(), {time.start_ns, time.end_ns});
+    system.insert(system.end(), {time.submitted_ns, time.seen_ns});
+  }
+  channel.data("times", own.data(), own.size() * sizeof(std::uint64_t));
+  channel.data("events", system.data(), system.size() * sizeof(std::uint64_t));
+  channel.ok("count=" + std::to_string(times.size()) +
+             " device_bytes=" + std::to_string(session.device_bytes()));
 }
 
 void compare(Channel& channel, Session& session, const Request& r) {

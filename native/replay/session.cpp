@@ -28,15 +28,16 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 Session::Session(const snapshot::CaptureReader& capture, ReplayMemory& memory, Reservation& reservation,
-                 const std::string& runtime_path, int device_index, bool track_writes)
+                 const std::string& runtime_path, int device_index, bool track_writes, bool timestamps)
     : capture_(capture), memory_(memory), reservation_(reservation), runtime_(runtime_path) {
   const auto start = std::chrono::steady_clock::now();
   if (!track_writes) runtime_.sim.take_written = nullptr;
   agent_ = runtime_.pick(capture.agent_name, device_index);
   memory_.place(runtime_, agent_, reservation_, runtime_.host_can_touch_device() && track_writes);
   memory_.fill();
-  launcher_ =
-      std::make_unique<Launcher>(runtime_, agent_, (capture.dispatch.flags & snapshot::kCooperative) != 0);
+  launcher_ = std::make_unique<Launcher>(runtime_, agent_,
+                                         (capture.dispatch.flags & snapshot::kCooperative) != 0, timestamps);
+  shadow_ = std::make_unique<DeviceShadow>(runtime_, agent_);
   for (const snapshot::ChangeRecord& change : capture.changes) {
     application_.push_back({change.address, change.bytes, memory_.after_bytes(change)});
   }
@@ -187,10 +188,14 @@ std::vector<DispatchTime> Session::run(const RunRequest& request) {
   variant.launch.limit_seconds = request.limit_seconds;
   const bool tracks = request.track && launcher_->can_track_writes();
   if (request.restore && !tracks) learn(variant);
+  if (request.restore && !memory_.touchable()) {
+    restore(false);
+    shadow_->keep(restorable(variant));
+  }
   std::vector<DispatchTime> times;
   for (std::uint64_t i = 0; i < request.count; ++i) {
     if (request.restore) restore(false);
-    if (request.cold && !runtime_.sim.present()) {
+    if (request.cold && !memory_.touchable()) {  // what the host may touch is simulated, and has no caches
       launcher_->flush_caches(std::max<std::uint64_t>(2 * agent_.cache_bytes, 256u << 20));
     }
     launcher_->settle();
@@ -226,9 +231,16 @@ void Session::restore_ranges(const RangeSet& ranges) {
       const std::uint64_t lo = std::max(range.base, piece->captured),
                           hi = std::min(range.end(), piece->end());
       const std::uint64_t offset = lo - piece->captured;
-      if (lo < hi) memory_.write(piece->live + offset, piece->before + offset, hi - lo);
+      if (lo >= hi || shadow_->restore(piece->live + offset, hi - lo)) continue;
+      memory_.write(piece->live + offset, piece->before + offset, hi - lo);
     }
   }
+}
+
+RangeSet Session::restorable(const Variant& variant) const {
+  std::vector<Range> pieces;
+  for (const Piece& piece : memory_.pieces()) pieces.push_back({piece.captured, piece.bytes});
+  return variant.learned.coarsen(kCopyGap).intersect(RangeSet(std::move(pieces)));
 }
 
 void Session::restore_module(const Module& module) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "replay/compare.h"
+#include "replay/device_shadow.h"
 #include "replay/launcher.h"
 #include "replay/module.h"
 #include "replay/range_set.h"
@@ -35,9 +36,9 @@ class Session {
  public:
   // `memory` and `reservation` were set up before the runtime was opened. Places and fills the memory.
   // `track_writes` false: a simulated device is treated as hardware, which neither tells what a dispatch
-  // stores to nor lets the host touch its memory.
+  // stores to nor lets the host touch its memory. `timestamps` false: its dispatches have none.
   Session(const snapshot::CaptureReader& capture, ReplayMemory& memory, Reservation& reservation,
-          const std::string& runtime_path, int device_index, bool track_writes);
+          const std::string& runtime_path, int device_index, bool track_writes, bool timestamps);
 
   // Loads a variant; its number. `kernargs` empty: the captured ones.
   unsigned load(const std::string& file, const std::string& symbol, std::uint32_t private_bytes,
@@ -81,6 +82,8 @@ class Session {
   [[nodiscard]] const Agent& agent() const { return agent_; }
   [[nodiscard]] const Runtime& runtime() const { return runtime_; }
   [[nodiscard]] const ReplayMemory& memory() const { return memory_; }
+  // Bytes that were put back from the copy on the device, so far.
+  [[nodiscard]] std::uint64_t device_bytes() const { return shadow_->restored_bytes(); }
   [[nodiscard]] double restore_seconds() const { return restore_seconds_; }
   [[nodiscard]] std::uint64_t queue_address() const { return launcher_->queue_address(); }
 
@@ -101,6 +104,8 @@ class Session {
   DispatchTime dispatch(Variant& variant, bool track, double limit_seconds);
   void learn(Variant& variant);
   void restore_ranges(const RangeSet& ranges);
+  // What of the variant's writes lies in mapped regions, in the pieces that restore_ranges copies.
+  [[nodiscard]] RangeSet restorable(const Variant& variant) const;
   void restore_module(const Module& module);
   RangeSet to_captured(const Module& module, const RangeSet& live) const;
   std::uint64_t poison_item(const Expectation& item, const RangeSet& where, std::uint64_t granule);
@@ -114,6 +119,7 @@ class Session {
   Runtime runtime_;
   Agent agent_;
   std::unique_ptr<Launcher> launcher_;
+  std::unique_ptr<DeviceShadow> shadow_;
   std::vector<Variant> variants_;
   std::vector<Overlay> application_;
   std::vector<Overlay> reference_;

@@ -10,7 +10,7 @@ from pathlib import Path
 from kerncap.core import records
 from kerncap.core.compare import EXACT, Tolerance
 from kerncap.core.errors import KerncapError
-from kerncap.core.replay import load, race, timer_name
+from kerncap.core.replay import load, race
 from kerncap.core.replayer import Replayer
 from kerncap.core.session import Timing, Validation
 from kerncap.core.validate import Validator
@@ -67,7 +67,7 @@ class ReplayBench:
                 found.variant.median_ns,
                 found.speedup,
                 found.verdict.value,
-                timer_name(replayer),
+                found.timer,
                 found.to_json(),
             )
 

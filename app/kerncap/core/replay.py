@@ -7,6 +7,7 @@ the dispatch.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from dataclasses import dataclass
@@ -19,13 +20,16 @@ from kerncap.core import records, timing
 from kerncap.core.devices import Device
 from kerncap.core.errors import InconclusiveError, UsageError, unwritable
 from kerncap.core.files import write_json
-from kerncap.core.launch import captured_launch, emptied_launch, variant_launch
+from kerncap.core.launch import captured_launch, variant_launch
 from kerncap.core.replayer import Replayer, Variant
 
 SCHEMA = "kerncap-replay/1"
 _SHORT_NS = 10_000  # below this, several dispatches make one sample
 _BATCH = 16
 _MOST_SAMPLES = 10_000
+_MOST_FAILURES = 100  # samples that were rejected, before there was a good one
+_FIRST_RUNS = 5
+_SECONDS = 60.0  # of sampling, where nobody says
 _SIMULATED_SAMPLES = 3  # its cycles do not vary, unless the kernel does
 
 
@@ -77,8 +81,13 @@ class ReplayResult:
         }
 
 
-def timer_name(replayer: Replayer) -> str:
+def timer_name(replayer: Replayer, clock: str = "dispatch") -> str:
     """What the times are, for every place that shows them."""
+    if clock == "system":
+        where = "a simulated device" if replayer.simulated else "the device"
+        return (
+            f"event pairs (system clock around each dispatch, launching included; {where} gave no timestamps)"
+        )
     if replayer.simulated:
         return "simulated cycles (dispatch timestamps of the simulated device)"
     return "dispatch timestamps"
@@ -92,18 +101,36 @@ def load(replayer: Replayer, hsaco: str | os.PathLike[str] | None = None) -> Var
 
 
 class Sampler:
-    """Takes samples of one variant."""
+    """Takes samples of one variant: by the dispatch's own timestamps, or, on a device that gives none, by the
+    system clock around it.
+    """
 
     def __init__(self, replayer: Replayer, variant: Variant, cache: str = "warm") -> None:
         if cache not in ("warm", "cold"):
             raise UsageError(f"cache {cache!r} is neither warm nor cold")
         self.replayer, self.variant, self.cache = replayer, variant, cache
+        self.clock = "dispatch"
         self.batch = 1
         self.rejected = 0
+
+    @property
+    def timer(self) -> str:
+        """What its times are."""
+        return timer_name(self.replayer, self.clock)
+
+    @property
+    def exact(self) -> bool:
+        """Whether equal runs take equal times: simulated cycles."""
+        return self.replayer.simulated and self.clock == "dispatch"
 
     def prepare(self) -> None:
         """The first runs, which are no samples: they warm up, and say how short the kernel is."""
         first, _ = timing.durations(self.replayer.run(self.variant, 1 if self.replayer.simulated else 2))
+        if len(first) == 0:
+            first, _ = timing.durations(self.replayer.run(self.variant, _FIRST_RUNS))
+        if len(first) == 0:
+            self.clock = "system"
+            first, _ = timing.durations(self.replayer.run(self.variant, _FIRST_RUNS, clock=self.clock))
         short = len(first) > 0 and float(first.min()) < _SHORT_NS
         if not short or self.replayer.simulated or self.cache == "cold":
             return
@@ -113,7 +140,7 @@ class Sampler:
 
     def sample(self) -> float | None:
         """One sample in ns; None where its timestamps had to be rejected."""
-        times = self.replayer.run(self.variant, 1, cache=self.cache, batch=self.batch)
+        times = self.replayer.run(self.variant, 1, cache=self.cache, batch=self.batch, clock=self.clock)
         values, rejected = timing.durations(times)
         self.rejected += rejected
         return None if rejected or len(values) == 0 else float(values.mean())
@@ -122,31 +149,31 @@ class Sampler:
 def measure(
     sampler: Sampler, iterations: int | None = None, time_limit_s: float | None = None
 ) -> timing.Timing:
-    """Samples until `iterations`, or until the time is up, or until they are steady (core/timing.py).
+    """Samples until `iterations` or the time that was given, or until they are steady (core/timing.py).
 
     Raises InconclusiveError where the device gives no usable timestamp.
     """
     sampler.prepare()
     samples: list[float] = []
     attempts = 0
-    deadline = time.monotonic() + (time_limit_s if time_limit_s is not None else 60.0)
-    simulated = sampler.replayer.simulated
+    limited = time_limit_s is not None or iterations is None
+    deadline = time.monotonic() + (time_limit_s if time_limit_s is not None else _SECONDS)
     while True:
         value = sampler.sample()
         attempts += 1
         if value is not None:
             samples.append(value)
+        if limited and samples and time.monotonic() > deadline:
+            break
+        if not samples and attempts >= (iterations or _MOST_FAILURES):
+            break
         if iterations is not None:
             if attempts >= iterations:
                 break
             continue
-        if simulated and len(samples) >= _SIMULATED_SAMPLES and len(set(samples)) == 1:
+        if sampler.exact and len(samples) >= _SIMULATED_SAMPLES and len(set(samples)) == 1:
             break
         if timing.steady(np.asarray(samples)) or len(samples) >= _MOST_SAMPLES:
-            break
-        if samples and time.monotonic() > deadline:
-            break
-        if not samples and attempts >= 100:
             break
     if not samples:
         raise InconclusiveError(
@@ -167,6 +194,9 @@ def race(
     a, b = Sampler(replayer, baseline, cache), Sampler(replayer, variant, cache)
     a.prepare()
     b.prepare()
+    if "system" in (a.clock, b.clock):  # one clock for both
+        a.clock = b.clock = "system"
+    a.batch = b.batch = min(a.batch, b.batch)
     deadline = time.monotonic() + time_limit_s
     attempts = 0
 
@@ -178,13 +208,16 @@ def race(
             if attempts > 50:
                 raise InconclusiveError("the device gives no believable timestamps: nothing can be compared")
             return False
-        if replayer.simulated and len({*series.baseline}) == 1 and len({*series.variant}) == 1:
+        if a.exact and len({*series.baseline}) == 1 and len({*series.variant}) == 1:
             return True
         if time.monotonic() > deadline:
             return True
         return timing.steady(np.asarray(series.baseline)) and timing.steady(np.asarray(series.variant))
 
-    return timing.compare(timing.interleave(a.sample, b.sample, enough))
+    found = timing.compare(timing.interleave(a.sample, b.sample, enough))
+    shortest = min(found.baseline.median_ns, found.variant.median_ns)
+    launch_ns = _launch_overhead(replayer, a.clock) if shortest < _SHORT_NS else None
+    return dataclasses.replace(found, timer=a.timer, batch=a.batch, launch_ns=launch_ns)
 
 
 def replay(
@@ -233,13 +266,13 @@ def replay(
         sampler = Sampler(replayer, variant, cache)
         result = measure(sampler, iterations, time_limit_s)
         output = _dump(replayer, Path(dump)) if dump is not None else None
-        launch_ns = _launch_overhead(replayer) if result.median_ns < _SHORT_NS else None
+        launch_ns = _launch_overhead(replayer, sampler.clock) if result.median_ns < _SHORT_NS else None
         return ReplayResult(
             kernel=replayer.capture.dispatch.demangled,
             symbol=replayer.capture.dispatch.symbol,
             device=replayer.device.name,
             simulated=replayer.simulated,
-            timer=timer_name(replayer),
+            timer=sampler.timer,
             cache=cache,
             variant=None if hsaco is None else os.fspath(hsaco),
             timing=result,
@@ -253,12 +286,13 @@ def replay(
             own.close()
 
 
-def _launch_overhead(replayer: Replayer) -> float | None:
+def _launch_overhead(replayer: Replayer, clock: str) -> float | None:
+    """What an emptied kernel of the same shape takes, by the same clock."""
     try:
-        empty = replayer.load(emptied_launch(replayer.capture))
+        empty = replayer.emptied()
     except UsageError:
         return None
-    values, _ = timing.durations(replayer.run(empty, 5))
+    values, _ = timing.durations(replayer.run(empty, _FIRST_RUNS, clock=clock))
     return timing.quantiles(values, 0.5)[0] if len(values) else None
 
 

@@ -28,7 +28,7 @@ from kerncap.core.errors import (
     KerncapError,
     UsageError,
 )
-from kerncap.core.launch import Launch
+from kerncap.core.launch import Launch, emptied_launch
 from kerncap.core.native import REPLAYER, SIM_RUNTIME, native_path
 from kerncap.core.records import Capture
 from kerncap.core.scratch import scratch
@@ -137,7 +137,7 @@ class Replayer:
     """One capture on one device. Use as a context manager, or call `close`.
 
     `limit_s` is the limit of one dispatch. `track_writes` False treats a simulated device as hardware, which
-    does not tell what a dispatch stores to.
+    does not tell what a dispatch stores to, `timestamps` False as one whose dispatches have none.
     """
 
     def __init__(
@@ -148,12 +148,15 @@ class Replayer:
         limit_s: float = 60.0,
         start_limit_s: float = 600.0,
         track_writes: bool = True,
+        timestamps: bool = True,
     ) -> None:
         self.capture = capture
         self.device = device_for(capture, device)
         self.limit_s = limit_s
         self.start_limit_s = start_limit_s
         self._track_writes = track_writes
+        self._timestamps = timestamps
+        self._emptied: Variant | None = None
         self.greeting = Reply()
         self.generation = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -214,6 +217,8 @@ class Replayer:
             command += ["--device", str(self.device.index)]
         if not self._track_writes:
             command.append("--no-write-tracking")
+        if not self._timestamps:
+            command.append("--no-timestamps")
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
                 command,
@@ -407,6 +412,15 @@ class Replayer:
         self._number(variant)
         return variant
 
+    def emptied(self) -> Variant:
+        """The captured kernel, emptied: it stores nothing, and takes what launching takes.
+
+        Raises UsageError where its code cannot be found.
+        """
+        if self._emptied is None:
+            self._emptied = self.load(emptied_launch(self.capture))
+        return self._emptied
+
     def run(
         self,
         variant: Variant,
@@ -417,10 +431,12 @@ class Replayer:
         track: bool = False,
         restore: bool = True,
         limit_s: float | None = None,
+        clock: str = "dispatch",
     ) -> npt.NDArray[np.int64]:
-        """Runs a variant; (start, end) of each dispatch in ns of the device's clock, shape (count*batch, 2).
+        """Runs a variant; (start, end) of each dispatch in ns, shape (count*batch, 2).
 
-        The memory that was written is put back before each of the `count` runs, unless `restore` is False.
+        `clock`: "dispatch" for the dispatch's own timestamps, "system" for the system clock around it. The
+        memory that was written is put back before each of the `count` runs, unless `restore` is False.
         Raises KernelFault, KernelTimeout.
         """
         number = self._number(variant)
@@ -438,7 +454,7 @@ class Replayer:
             ),
             limit_s=limit * (count * batch + 1) + _GRACE_SECONDS,
         )
-        times = np.frombuffer(reply.data["times"], _TIMES)
+        times = np.frombuffer(reply.data["times" if clock == "dispatch" else "events"], _TIMES)
         return np.stack([times["start"], times["end"]], axis=1).astype(np.int64)
 
     def restore(self, *, full: bool = False) -> None:

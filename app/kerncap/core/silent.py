@@ -14,7 +14,6 @@ from kerncap.core import compare
 from kerncap.core.compare import Analysis, Tolerance
 from kerncap.core.dtypes import TypeMap
 from kerncap.core.errors import UsageError
-from kerncap.core.launch import emptied_launch
 from kerncap.core.records import Capture, RegionKind
 from kerncap.core.replayer import KernelFault, KernelTimeout, Replayer, Variant
 from kerncap.core.variation import variations
@@ -143,7 +142,7 @@ class SilentBytes:
         """Whether a kernel that does nothing would be found out."""
         replayer = self._replayer
         try:
-            empty = replayer.load(emptied_launch(self._capture))
+            empty = replayer.emptied()
         except UsageError:
             return False
         self._alter(place, granule)

@@ -66,6 +66,9 @@ class Comparison:
     ci95: tuple[float, float]
     noise: float  # how far two series of the baseline alone lie apart
     verdict: Speed
+    timer: str = ""
+    batch: int = 1  # dispatches a sample
+    launch_ns: float | None = None  # of an emptied kernel, where the kernels are as short as that matters
 
     @property
     def speedup(self) -> float:
@@ -83,6 +86,11 @@ class Comparison:
             "baseline_ci95_ns": list(self.baseline.ci95_ns),
             "variant_ci95_ns": list(self.variant.ci95_ns),
             "samples": [self.baseline.n, self.variant.n],
+            "rejected": [self.baseline.rejected, self.variant.rejected],
+            "outliers": [list(self.baseline.outliers), list(self.variant.outliers)],
+            "timer": self.timer,
+            "batch": self.batch,
+            "launch_ns": self.launch_ns,
         }
 
 
