@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
+from svg_cells import differences
 from textual import __version__ as textual_version
 from workbench_stage import failing, record, workbench
 
@@ -68,7 +70,14 @@ async def test_pictures(out: Path, tmp_path: Path, size: tuple[int, int], pane: 
         kept.write_text(svg)
     fresh = tmp_path / kept.name
     fresh.write_text(svg)
-    assert svg == kept.read_text(), f"{fresh} differs from {kept}"
+    assert not differences(svg, kept.read_text()), f"{fresh} differs from {kept}"
+
+
+def test_pictures_that_differ_are_found() -> None:
+    svg = (SNAPSHOTS / "timing-80x24.svg").read_text()
+    assert differences(svg, svg) == []
+    assert len(differences(svg, svg.replace("IDENTICAL", "IDENTICAX"))) == 3  # the result and two rows
+    assert differences(svg, re.sub(r"(-r4 \{ fill: #)[0-9a-f]{2}", r"\g<1>01", svg))
 
 
 async def test_without_colour_the_map_is_in_shades(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
