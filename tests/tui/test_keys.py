@@ -136,7 +136,7 @@ def test_no_screen_has_a_key_twice_with_those_that_apply_everywhere() -> None:
 
 
 def test_refresh_is_lower_over_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Settings.load().refresh_hz == 5
+    assert Settings.load().refresh_hz == 4
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 2 10.0.0.2 22")
     assert Settings.load().refresh_hz == 2
 

@@ -25,14 +25,14 @@ else:
 CONFIG_NAME = "tui.toml"
 STATE_NAME = "tui.json"
 DEFAULT_THEME = "kerncap-dark"
-LOCAL_HZ = 5.0
+LOCAL_HZ = 4.0
 SSH_HZ = 2.0
 HZ_RANGE = (0.2, 30.0)
 
 TEMPLATE = """\
 # The terminal UI of kerncap. Everything here is optional; `?` lists the actions that [keys] can name.
 # theme = "kerncap-dark"     # or kerncap-light, ansi-dark, ansi-light, nord, gruvbox, ...
-# refresh_hz = 5             # how often figures are shown anew; over SSH the default is 2
+# refresh_hz = 4             # how often figures are shown anew; over SSH the default is 2
 # mouse = true
 # poll_ms = 0                # > 0: look for saved files this often, not for notices (NFS, Lustre)
 # editor = "vim"             # default: VISUAL, then EDITOR

@@ -23,6 +23,15 @@ DARK = Theme(
     surface="#1c1c1c",
     panel="#262626",
     dark=True,
+    variables={
+        "scrollbar": "#3a3a3a",
+        "scrollbar-hover": "#5fafd7",
+        "scrollbar-active": "#5fafd7",
+        "scrollbar-background": "#1c1c1c",
+        "scrollbar-background-hover": "#1c1c1c",
+        "scrollbar-background-active": "#1c1c1c",
+        "scrollbar-corner-color": "#1c1c1c",
+    },
 )
 
 LIGHT = Theme(
@@ -38,6 +47,15 @@ LIGHT = Theme(
     surface="#eeeeee",
     panel="#e4e4e4",
     dark=False,
+    variables={
+        "scrollbar": "#bcbcbc",
+        "scrollbar-hover": "#005f87",
+        "scrollbar-active": "#005f87",
+        "scrollbar-background": "#eeeeee",
+        "scrollbar-background-hover": "#eeeeee",
+        "scrollbar-background-active": "#eeeeee",
+        "scrollbar-corner-color": "#eeeeee",
+    },
 )
 
 THEMES = (DARK, LIGHT)

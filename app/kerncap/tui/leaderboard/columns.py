@@ -26,10 +26,11 @@ COLUMNS = (
     Column("rank", "#", 4, 0),
     Column("name", "kernel", 0, 0, "left", "name"),
     Column("kind", "kind", 8, 6, "left", "kind"),
-    Column("calls", "calls", 8, 2, sort="calls"),
-    Column("total", "total", 9, 0, sort="total"),
-    Column("share", "%", 5, 1),
+    # What changes at every look stands together: it is drawn, and sent, as one piece.
     Column("bar", "share", 8, 5, "left"),
+    Column("share", "%", 5, 1),
+    Column("total", "total", 9, 0, sort="total"),
+    Column("calls", "calls", 8, 2, sort="calls"),
     Column("mean", "mean", 9, 1, sort="mean"),
     Column("min", "min", 9, 4, sort="min"),
     Column("max", "max", 9, 4, sort="max"),
@@ -82,10 +83,10 @@ def bar(part: float, width: int) -> str:
 
 
 def sparkline(values: Sequence[int], width: int) -> str:
-    """The last `width` values as bars of their own largest; nothing at all is a blank."""
+    """The last `width` values as bars of their own largest, none of full height: rows stay apart."""
     shown = values[-width:]
     most = max(shown, default=0)
     if not most:
         return " " * width
-    text = "".join(" " if not v else _LEVELS[min(7, int(v / most * 7.999))] for v in shown)
+    text = "".join(" " if not v else _LEVELS[min(6, int(v / most * 6.999))] for v in shown)
     return text.rjust(width)

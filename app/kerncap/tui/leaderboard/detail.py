@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual.app import ComposeResult
-from textual.containers import VerticalScroll
-from textual.content import Content
-from textual.widgets import Static
+from textual.geometry import Size
 
 from kerncap.core.names import one_line
 from kerncap.tui.leaderboard.columns import bar, duration
 from kerncap.tui.leaderboard.ranking import slowest_bins
+from kerncap.tui.workbench.lines import Line, LineView, wrap
 
 if TYPE_CHECKING:
     from kerncap.core.live import KernelStats
 
 _BAR_CELLS = 24
 _MOST_BINS = 24
+_LABEL = 9
+_HEIGHT_STEP = 8
 
 
 def _sizes(values: tuple[int, int, int]) -> str:
@@ -31,7 +31,7 @@ def facts(kernel: KernelStats, source: str, clock: str) -> list[tuple[str, str]]
         groups *= -(-size // block) if block else 1
     lds = f"{kernel.lds_bytes} B"
     if kernel.dynamic_lds_bytes > kernel.lds_bytes:
-        lds += f", {kernel.dynamic_lds_bytes} B as launched"
+        lds += f" (as launched: {kernel.dynamic_lds_bytes} B)"
     lines = [
         ("name", one_line(kernel.name)),
         ("symbol", one_line(kernel.symbol)),
@@ -59,46 +59,49 @@ def histogram(kernel: KernelStats) -> list[tuple[str, int, float]]:
     return [(f"{duration(2**i)} to {duration(2 ** (i + 1))}", n, n / most) for i, n in bins]
 
 
-def text_of(kernel: KernelStats | None, source: str, clock: str) -> Content:
-    """The pane's text. Names are text, never markup."""
+def lines_of(kernel: KernelStats | None, source: str, clock: str, width: int) -> list[Line]:
+    """The pane's lines, `width` cells wide. Names are text, never markup."""
     if kernel is None:
-        return Content.styled("No kernel is selected.", "dim")
-    parts: list[Content | str | tuple[str, str]] = []
+        return [[("No kernel is selected.", "dim")]]
+    lines: list[Line] = []
     for label, value in facts(kernel, source, clock):
-        parts += [(f"{label:<8}", "$accent"), value + "\n"]
+        for number, part in enumerate(wrap(value, max(20, width - _LABEL))):
+            lines.append([(f"{'' if number else label:<{_LABEL}}", "accent"), (part, "")])
     bins = histogram(kernel)
     if bins:
-        parts.append(("durations\n", "$accent"))
-    for label, number, part in bins:
-        parts += [f"  {label:>24}  ", (bar(part, _BAR_CELLS), "$primary"), f" {number}\n"]
-    return Content.assemble(*parts)
+        lines.append([("durations", "accent")])
+    for label, count, share in bins:
+        lines.append([(f"{label:>24}  ", ""), (bar(share, _BAR_CELLS), "bar"), (f" {count}", "")])
+    return lines
 
 
-class DetailPane(VerticalScroll, can_focus=True):
+class DetailPane(LineView):
     """The selected kernel in full. `tab` reaches it, and the cursor keys scroll it."""
 
     DEFAULT_CSS = """
     DetailPane { background: $surface; padding: 0 1; border-top: solid $primary 50%; }
     DetailPane:focus { border-top: solid $primary; }
-    DetailPane Static { height: auto; }
     """
 
     def __init__(self) -> None:
         super().__init__(id="detail")
-        self._shown: tuple[str, str] = ("", "")
+        self._shown = ""
 
-    def compose(self) -> ComposeResult:
-        """One text."""
-        yield Static("", markup=False, id="detail-text")
-
-    def show(self, kernel: KernelStats | None, source: str = "", clock: str = "") -> None:
+    def show_kernel(self, kernel: KernelStats | None, source: str = "", clock: str = "") -> None:
         """Shows a kernel; the place on its page stays while it is the same one."""
-        content = text_of(kernel, source, clock)
-        ident = kernel.id if kernel else ""
-        if (ident, content.plain) == self._shown:
+        lines = lines_of(kernel, source, clock, self.size.width)
+        if lines == self.lines:
             return
-        other = ident != self._shown[0]
-        self._shown = (ident, content.plain)
-        self.query_one("#detail-text", Static).update(content)
-        if other:
-            self.scroll_home(animate=False)
+        ident = kernel.id if kernel else ""
+        if ident != self._shown:
+            self.scroll_to(0, 0, animate=False, force=True)
+        self._shown = ident
+        self.lines = lines
+        # In steps, since another height means another layout, which costs more than all the rest.
+        height = (
+            -(-len(lines) // _HEIGHT_STEP) * _HEIGHT_STEP if len(lines) > self.size.height else len(lines)
+        )
+        self.virtual_size = Size(
+            self.size.width, max(height, min(self.virtual_size.height, self.size.height))
+        )
+        self.refresh()

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from textual.content import Content
+from textual.geometry import Region
 from textual.widget import Widget
 
 from kerncap.tui.leaderboard.columns import count, duration
@@ -135,9 +136,16 @@ class BoardHeader(Widget):
 
     def show(self, heading: Heading) -> None:
         """Shows other facts."""
-        if heading != self.heading:
-            self.heading = heading
-            self.refresh()
+        if heading == self.heading:
+            return
+        before, self.heading = self.heading, heading
+        same = (before.command, before.state, before.outcome) == (
+            heading.command,
+            heading.state,
+            heading.outcome,
+        )
+        # Mostly figures alone change, and they are on the second line.
+        self.refresh(Region(0, 1, self.size.width, 1)) if same else self.refresh()
 
     def render(self) -> Content:
         """The lines for the width at hand."""

@@ -94,7 +94,7 @@ class OutputPane(Vertical):
     DEFAULT_CSS = """
     OutputPane { height: 8; background: $surface; }
     OutputPane > #output-title { height: 1; color: $accent; padding: 0 1; border: none; background: $panel; }
-    OutputPane > Log { height: 1fr; background: $surface; padding: 0 1; scrollbar-gutter: auto; }
+    OutputPane > Log { height: 1fr; background: $surface; padding: 0 1; scrollbar-size-horizontal: 0; }
     """
 
     def __init__(self) -> None:
@@ -112,11 +112,11 @@ class OutputPane(Vertical):
         """More lines."""
         log = self.query_one(Log)
         if skipped:
-            log.write_lines([f"... {skipped} lines came too fast to be shown ..."])
+            log.write_lines([f"... {lines_text(skipped)} came too fast to be shown ..."])
         log.write_lines(lines)
         self._lines += len(lines) + skipped
         self._skipped += skipped
-        self._retitle(f"output of the program: {self._lines} lines, {_bytes(total_bytes)}")
+        self._retitle(f"output of the program: {lines_text(self._lines)}, {_bytes(total_bytes)}")
 
     @property
     def count(self) -> int:
@@ -133,6 +133,11 @@ class OutputPane(Vertical):
         if text != self._title:
             self._title = text
             self.query_one("#output-title", Static).update(Content(text))
+
+
+def lines_text(count: int) -> str:
+    """`1 line`, `2 lines`."""
+    return f"{count} line" if count == 1 else f"{count} lines"
 
 
 def _bytes(value: float) -> str:

@@ -76,10 +76,22 @@ class Filter:
         return found != self.inverse
 
 
-def ordered(kernels: Sequence[KernelStats], sort: Sort) -> list[KernelStats]:
-    """The kernels in order; equal ones by name and id, so that rows do not jump about."""
+def name_order(kernels: Sequence[KernelStats]) -> dict[str, int]:
+    """The place of each kernel by name and id: what decides between equal ones."""
+    by_name = sorted((k.name, k.id) for k in kernels)
+    return {ident: place for place, (_, ident) in enumerate(by_name)}
+
+
+def ordered(
+    kernels: Sequence[KernelStats], sort: Sort, names: Mapping[str, int] | None = None
+) -> list[KernelStats]:
+    """The kernels in order; equal ones by name and id, so that rows do not jump about.
+
+    `names` is `name_order` of these kernels or of more, for whoever orders often.
+    """
     value, _ = SORTS[sort.key]
-    by_name = sorted(kernels, key=lambda k: (k.name, k.id))
+    places = name_order(kernels) if names is None else names
+    by_name = sorted(kernels, key=lambda k: places[k.id])
     return sorted(by_name, key=value, reverse=sort.descending)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kerncap.core.names import base_name, one_line
 from kerncap.tui.leaderboard import columns as c
-from kerncap.tui.leaderboard.ranking import Filter, Sort, Trends, keep_order, ordered, share
+from kerncap.tui.leaderboard.ranking import Filter, Sort, Trends, keep_order, name_order, ordered, share
 from kerncap.tui.messages import Board
 from kerncap.tui.widgets.line_table import LineTable, fitted
 
@@ -30,11 +30,12 @@ class BoardTable(LineTable):
         self.trends = Trends()
         self.shown: list[KernelStats] = []
         self._total_ns = 0
+        self._order: dict[str, int] = {}
         self._total_calls = 0
         self._fits: dict[str, bool] = {}
         self._names: dict[str, tuple[str, str]] = {}
         self._columns: list[tuple[c.Column, int]] = []
-        self._shape = (0, False)
+        self._arranged_for = (0, False)
 
     # What is shown
 
@@ -56,10 +57,11 @@ class BoardTable(LineTable):
                 if kernel.id not in fits:
                     fits[kernel.id] = self.filter.fits(kernel)
             shown = [k for k in kernels if fits[k.id]]
+        if len(self._order) != len(kernels) or any(k.id not in self._order for k in kernels):
+            self._order = name_order(kernels)
+        self.shown = ordered(shown, self.sort, self._order)
         if self.frozen:
-            self.shown = keep_order(ordered(shown, self.sort), self.keys)
-        else:
-            self.shown = ordered(shown, self.sort)
+            self.shown = keep_order(self.shown, self.keys)
         self.empty_text = f"No kernel fits /{self.filter.text}" if kernels else self.idle_text
         self.set_keys([k.id for k in self.shown])
 
@@ -90,8 +92,8 @@ class BoardTable(LineTable):
     def _arranged(self) -> list[tuple[c.Column, int]]:
         """The columns for the width at hand."""
         shape = (self.size.width, self.wide)
-        if shape != self._shape:
-            self._shape = shape
+        if shape != self._arranged_for:
+            self._arranged_for = shape
             self._columns = c.chosen(*shape)
         return self._columns
 
@@ -149,9 +151,9 @@ class BoardTable(LineTable):
                 case "mean":
                     cells.append((fitted(c.duration(kernel.mean_ns), width, "right"), quiet))
                 case "min":
-                    cells.append((fitted(c.duration(kernel.min_ns), width, "right"), "dim"))
+                    cells.append((fitted(c.duration(kernel.min_ns), width, "right"), quiet))
                 case "max":
-                    cells.append((fitted(c.duration(kernel.max_ns), width, "right"), "dim"))
+                    cells.append((fitted(c.duration(kernel.max_ns), width, "right"), quiet))
                 case "trend":
                     cells.append((c.sparkline(self.trends.of(kernel.id), width), "accent"))
         return cells

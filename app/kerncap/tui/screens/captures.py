@@ -70,13 +70,14 @@ class CaptureTable(LineTable):
         columns.append(("baseline", 18, "left"))
         if left >= 110:
             columns.append(("created", 20, "left"))
-        rest = left - sum(width for _, width, _ in columns) - len(columns) - 1
+        rest = left - sum(width for _, width, _ in columns) - len(columns) - 2
         name = max(10, rest * 3 // 5)
         return [("kernel", name, "left"), *columns, ("directory", max(8, rest - name), "left")]
 
     def heading(self) -> list[tuple[str, str]]:
         """Titles."""
-        return [(fitted(title, width, align) + " ", "heading") for title, width, align in self._widths()]
+        titles = [(fitted(title, width, align) + " ", "heading") for title, width, align in self._widths()]
+        return [(" ", "heading"), *titles]
 
     def row(self, index: int) -> list[tuple[str, str]]:
         """One capture; what is damaged says so."""
@@ -93,7 +94,7 @@ class CaptureTable(LineTable):
             "created": (one.created, "dim"),
             "directory": (one_line(self._place(one)), ""),
         }
-        cells = []
+        cells = [(" ", "")]
         for title, width, align in self._widths():
             text, name = values[title]
             cells += [(fitted(text, width, align), name), (" ", "")]

@@ -33,7 +33,7 @@ def section(group: Group, keymap: dict[str, str]) -> Content:
         if action.help:
             parts.append((f"  {action.help}", "dim"))
         parts.append("\n")
-    return Content.assemble(*parts)
+    return Content.assemble(*parts[:-1])
 
 
 class HelpScreen(KerncapDialog[None]):

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from kerncap.core.live import KernelStats
     from kerncap.tui.services.program import Program
 
-_LOOK_FOR_SOURCE_S = 0.3
+_LOOK_FOR_SOURCE_S = 1.0
+_DETAIL_EVERY_S = 0.5  # a page of figures changes no faster than it can be read
 _ROOM_FOR_PANES = (100, 30)  # columns and rows from which detail and output are shown unasked
 
 
@@ -69,8 +70,11 @@ class LeaderboardScreen(KerncapScreen):
         self._heading = Heading()
         self._latest = Board()  # the newest figures, which a paused view does not show yet
         self._hertz = 5.0
+        self._detailed = 0.0  # when the detail pane was last drawn, and for which kernel
+        self._detailed_kernel: str | None = None
         self._sources: dict[str, str] = {}
         self._source_timer: Timer | None = None
+        self._looking = False
         self._extracted: Path | None = None
 
     def compose_body(self) -> ComposeResult:
@@ -201,7 +205,10 @@ class LeaderboardScreen(KerncapScreen):
             return
         self.table.take(message.board)
         self._show_heading(board=message.board)
-        self._show_detail()
+        now = self.kerncap.clock()
+        if now - self._detailed >= _DETAIL_EVERY_S or self.table.cursor != self._detailed_kernel:
+            self._detailed, self._detailed_kernel = now, self.table.cursor
+            self._show_detail()
         self._hint()
 
     @on(Output)
@@ -268,16 +275,19 @@ class LeaderboardScreen(KerncapScreen):
         kernel = self.table.selected
         source = self._sources.get(kernel.id, "") if kernel else ""
         clock = " (simulated)" if self.table.board.simulated else ""
-        pane.show(kernel, source, clock)
+        pane.show_kernel(kernel, source, clock)
         if kernel is not None and kernel.id not in self._sources and self._source_timer is None:
-            self._source_timer = self.set_timer(_LOOK_FOR_SOURCE_S, self._look_for_source)
+            ident = kernel.id
+            self._source_timer = self.set_timer(_LOOK_FOR_SOURCE_S, lambda: self._look_for_source(ident))
 
-    def _look_for_source(self) -> None:
+    def _look_for_source(self, ident: str) -> None:
+        """Looks in a thread, once a kernel, one after the other, for one that stays selected."""
         self._source_timer = None
         kernel = self.table.selected
-        if kernel is None or kernel.id in self._sources:
+        if kernel is None or kernel.id != ident or ident in self._sources or self._looking:
             return
         self._sources[kernel.id] = ""
+        self._looking = True
         from kerncap.tui.services.source_sites import site_of
 
         roots = self._source_roots()
@@ -289,15 +299,18 @@ class LeaderboardScreen(KerncapScreen):
         self.run_worker(look, thread=True, group="source", exit_on_error=False)
 
     def _source_found(self, ident: str, text: str) -> None:
+        self._looking = False
         self._sources[ident] = text
         self._show_detail()
 
     def _source_roots(self) -> list[Path]:
         if self.kerncap.source_dir is not None:
             return [self.kerncap.source_dir]
-        if self.command is not None and "/" in self.command.arguments[0]:
-            return [Path(self.command.arguments[0]).absolute().parent, Path.cwd()]
-        return [Path.cwd()]
+        if self.command is None or "/" not in self.command.arguments[0]:
+            return []
+        # A tree with its compile commands is the program's own; anything else may be half a disk.
+        folders = list(Path(self.command.arguments[0]).absolute().parents)[:3]
+        return [folder for folder in folders if (folder / "compile_commands.json").exists()][:1]
 
     @on(LineTable.Moved)
     def _moved(self, message: LineTable.Moved) -> None:

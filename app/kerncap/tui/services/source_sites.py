@@ -15,13 +15,8 @@ def site_of(symbol: str, roots: Sequence[Path]) -> str:
     from kerncap.source.hip.tree import find_sites, source_files
 
     deadline = time.monotonic() + _LIMIT_S
-    folders = [root if root.is_dir() else root.parent for root in roots]
-    for folder in [*folders, *(f.parent for f in folders if f.name in ("build", "bin", "out"))]:
-        try:
-            sites = find_sites(source_files([folder], deadline), symbol_words(symbol), deadline)
-        except OSError:
-            continue
-        if sites:
-            site = sites[0]
-            return f"{site.file}:{site.kernel.line}"
-    return ""
+    try:
+        sites = find_sites(source_files(roots, deadline), symbol_words(symbol), deadline)
+    except OSError:
+        return ""
+    return f"{sites[0].file}:{sites[0].kernel.line}" if sites else ""

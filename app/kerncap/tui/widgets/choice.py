@@ -18,7 +18,6 @@ class Choice(Widget, can_focus=True):
 
     DEFAULT_CSS = """
     Choice { height: 1; width: 1fr; }
-    Choice:focus { text-style: bold; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,h", "step(-1)", "Left", show=False),

@@ -6,6 +6,7 @@ whatever moves around it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -43,6 +44,37 @@ def component_style(widget: Widget, name: str) -> Style:
     return Style(color=color.rich_color if color else None, bgcolor=under.rich_color if under else None) + (
         styles.text_style if styles.has_rule("text_style") else Style.null()
     )
+
+
+def _drawn_blank(name: str) -> bool:
+    """Whether a blank in this style can be seen: headings have a background of their own."""
+    return name.startswith("heading")
+
+
+def _difference(before: Strip, after: Strip) -> tuple[int, int] | None:
+    """The columns from the first cell that differs to the last; None where all are the same."""
+    one, other = list(before), list(after)
+    if one == other:
+        return None
+    first = last = 0
+    shorter = min(len(one), len(other))
+    at = 0
+    while at < shorter and one[at] == other[at]:
+        first += one[at].cell_length
+        at += 1
+    if at < shorter and one[at].style == other[at].style:
+        first += _same_cells(one[at].text, other[at].text)
+    end = 1
+    while end <= shorter - at and one[-end] == other[-end]:
+        last += one[-end].cell_length
+        end += 1
+    width = max(before.cell_length, after.cell_length)
+    return first, max(first + 1, width - last)
+
+
+def _same_cells(one: str, other: str) -> int:
+    """How many cells at the beginning are the same."""
+    return cell_len(os.path.commonprefix([one, other]))  # noqa: RUF071 (characters are what is meant)
 
 
 class LineTable(ScrollView, can_focus=True):
@@ -131,6 +163,7 @@ class LineTable(ScrollView, can_focus=True):
         self.pinned = False  # until the user has moved it, the cursor is on the first row, whichever that is
         self._index = 0
         self._drawn: dict[int, Strip] = {}
+        self._drawn_shape = (0, 0, 0, False)
         self._style_cache: dict[str, Style] = {}
         self.empty_text = ""
 
@@ -229,20 +262,35 @@ class LineTable(ScrollView, can_focus=True):
         """Draws the lines in view anew where they changed, and sends those alone."""
         if not self.is_mounted or not self.size.height:
             return
+        shape = self._shape()
+        _, width, height, _ = shape
         changed = []
-        for y in range(self.size.height):
-            strip = self._line(y)
-            if self._drawn.get(y) != strip:
-                self._drawn[y] = strip
-                changed.append(Region(0, y, self.size.width, 1))
+        for y in range(height):
+            strip = self._line(y, width)
+            before = self._drawn.get(y)
+            if before is None or shape != self._drawn_shape:
+                changed.append(Region(0, y, width, 1))
+            elif (part := _difference(before, strip)) is not None:
+                changed.append(Region(part[0], y, part[1] - part[0], 1))
+            self._drawn[y] = strip
+        self._drawn_shape = shape
         if changed:
             self.refresh(*changed)
 
     def render_line(self, y: int) -> Strip:
-        """One line on the screen."""
-        strip = self._line(y)
-        self._drawn[y] = strip
+        """One line on the screen: as `repaint` made it, unless it was scrolled or resized since."""
+        shape = self._shape()
+        if shape != self._drawn_shape:
+            self._drawn.clear()
+            self._drawn_shape = shape
+        strip = self._drawn.get(y)
+        if strip is None:
+            strip = self._drawn[y] = self._line(y, shape[1])
         return strip
+
+    def _shape(self) -> tuple[int, int, int, bool]:
+        width, height = self.size
+        return self.scroll_offset.y, width, height, self.has_focus
 
     def notify_style_update(self) -> None:
         """Another theme: styles are looked up again."""
@@ -264,6 +312,12 @@ class LineTable(ScrollView, can_focus=True):
         """The cursor looks different without the focus."""
         self.repaint()
 
+    def _base(self) -> Style:
+        style = self._style_cache.get("")
+        if style is None:
+            style = self._style_cache[""] = self.rich_style
+        return style
+
     def _style(self, name: str) -> Style:
         style = self._style_cache.get(name)
         if style is None:
@@ -276,9 +330,8 @@ class LineTable(ScrollView, can_focus=True):
             self._style_cache[name] = style
         return style
 
-    def _line(self, y: int) -> Strip:
-        width = self.size.width
-        base = self.rich_style
+    def _line(self, y: int, width: int) -> Strip:
+        base = self._base()
         if y == 0:
             return self._strip(self.heading(), width, base + self._style("heading"))
         index = y - 1 + self.scroll_offset.y
@@ -294,8 +347,16 @@ class LineTable(ScrollView, can_focus=True):
     def _strip(
         self, cells: list[tuple[str, str]], width: int, base: Style, over: Style | None = None
     ) -> Strip:
-        segments = []
+        # Neighbours of one style are one segment, and a blank takes its neighbour's: each change of style
+        # costs some 40 bytes on the wire.
+        runs: list[tuple[str, str]] = []
         for text, name in cells:
+            if runs and (runs[-1][1] == name or (text.isspace() and not _drawn_blank(name))):
+                runs[-1] = (runs[-1][0] + text, runs[-1][1])
+            else:
+                runs.append((text, name))
+        segments = []
+        for text, name in runs:
             style = base + self._style(name) if name else base
             segments.append(Segment(text, style + over if over else style))
         return Strip(segments).adjust_cell_length(width, base + over if over else base)
