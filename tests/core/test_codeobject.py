@@ -191,6 +191,12 @@ def test_program_with_several_fat_binaries(objects: dict[str, Path], tmp_path: P
     assert list(find_kernel(path, "thir")) == []
 
 
+def test_program_with_a_lone_code_object(objects: dict[str, Path], tmp_path: Path) -> None:
+    """clang's -fcuda-include-gpubinary embeds what it is given: a .hsaco then lies there without a bundle."""
+    path = elf_with(".hip_fatbin", objects["gfx942"].read_bytes(), tmp_path)
+    assert [c.target.arch for c in read_file(path)] == ["gfx942"]
+
+
 def test_selection_prefers_the_closest_target(objects: dict[str, Path], tmp_path: Path) -> None:
     path = tmp_path / "fat"
     rows = [

@@ -13,8 +13,10 @@ from project import make, program
 from kerncap.core import manifest, records
 from kerncap.core.bench import ReplayBench
 from kerncap.core.codeobject import read_code_object
+from kerncap.core.errors import UsageError
 from kerncap.core.reproducer import write_reproducer
 from kerncap.core.session import EditLoop, Event, Timed
+from kerncap.core.validate import validate
 
 ADDRESS = 0x700000000000
 
@@ -83,3 +85,16 @@ def test_make_targets(out: Path) -> None:
     done = make(out, "validate")
     assert done.returncode != 0
     assert "FAIL" in done.stdout + done.stderr
+
+
+def test_an_older_object_is_not_judged_for_a_newer_source(out: Path) -> None:
+    """The object passes; then its source is broken and not rebuilt: there is no verdict on the old object."""
+    assert make(out, "recompile").returncode == 0
+    assert validate(out, hsaco=out / "optimized.hsaco").verdict == "IDENTICAL"
+    variant = out / "kernel_variant.cpp"
+    variant.write_text(variant.read_text().replace("twice(p[i]);", "p[i];"))
+    with pytest.raises(UsageError, match=r"older than kernel_variant\.cpp"):
+        validate(out, hsaco=out / "optimized.hsaco")
+    finished = make(out, "validate")  # rebuilds first
+    assert finished.returncode != 0
+    assert "FAIL" in finished.stdout + finished.stderr

@@ -83,9 +83,11 @@ def entries(data: memoryview, name: str) -> Iterator[Entry]:
                 "in it."
             )
         for section in sections:
-            yield from _bundles(
-                data[section.offset : section.offset + section.size], f"{name} ({section.name})"
-            )
+            content = data[section.offset : section.offset + section.size]
+            if is_amdgpu(content):  # clang puts a lone code object there as it is
+                yield Entry("", section.offset, len(content), content)
+            else:
+                yield from _bundles(content, f"{name} ({section.name})")
     else:
         raise CodeObjectError(
             f"{name} is no code object, offload bundle or ELF file: it starts with {head[:8]!r}. "

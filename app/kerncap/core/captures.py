@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +55,7 @@ def open_capture(directory: str | os.PathLike[str], *, verify: bool = False) -> 
     path = records.find_capture(where)
     document = manifest.read(path)
     capture = records.read(path)
-    wanted = document.get("files", {}).get("capture.bin")
+    wanted = document["files"].get("capture.bin")
     if wanted != manifest.file_digest(path / "capture.bin"):
         raise DamagedCaptureError(
             f"{path / 'capture.bin'}: not the file that {manifest.NAME} describes; the capture is "
@@ -102,6 +102,21 @@ def disk_bytes(directory: Path) -> int:
     return total
 
 
+def _missized(capture: Path, files: Mapping[str, Any]) -> str | None:
+    """What is wrong with the first file that is gone or has another size than the manifest says.
+
+    The content is only read when a capture is opened: a list of many must stay quick.
+    """
+    for name in sorted(files):
+        path = capture / name
+        if not path.is_file():
+            return f"{name} is missing"
+        size = path.stat().st_size
+        if size != files[name]["bytes"]:
+            return f"{name} has {size} bytes, the manifest says {files[name]['bytes']}"
+    return None
+
+
 def _list_one(directory: Path, capture: Path) -> Listed:
     try:
         document = manifest.read(capture)
@@ -116,7 +131,7 @@ def _list_one(directory: Path, capture: Path) -> Listed:
             bytes_on_disk=disk_bytes(directory),
             created=str(document.get("created", "")),
             verdict=(document.get("baseline") or {}).get("verdict"),
-            problem=None if (capture / "capture.bin").is_file() else "capture.bin is missing",
+            problem=_missized(capture, document["files"]),
         )
     except (DamagedCaptureError, KeyError, TypeError, ValueError) as error:
         reason = (

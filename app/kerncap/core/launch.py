@@ -14,6 +14,7 @@ from pathlib import Path
 from kerncap.core.codeobject import Argument, CodeObject, CodeObjectError, Kernel, Target, read_code_object
 from kerncap.core.errors import UsageError
 from kerncap.core.records import Capture
+from kerncap.core.staleness import newer_source
 
 _QUEUE = "hidden_queue_ptr"
 
@@ -77,6 +78,12 @@ def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
     path = _find_variant(capture, hsaco)
     if not path.is_file():
         raise UsageError(f"{hsaco}: there is no such file; `make recompile` writes optimized.hsaco")
+    changed = newer_source(path)
+    if changed is not None:
+        raise UsageError(
+            f"{path} is older than {changed.name}: rebuild it with `make -C {path.absolute().parent} "
+            "recompile`, or copy it to another name to judge it as it is"
+        )
     try:
         code = read_code_object(path)
     except CodeObjectError as error:

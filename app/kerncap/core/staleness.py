@@ -1,0 +1,30 @@
+"""Whether a reproducer's rebuilt kernel still is what its source says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kerncap.core.compile_file import NAME, CompileFile
+from kerncap.core.errors import KerncapError
+
+BUILT = "optimized.hsaco"
+
+
+def newer_source(hsaco: Path) -> Path | None:
+    """The first source of a reproducer that was changed after its `optimized.hsaco` was built.
+
+    None for a code object that lies elsewhere or has another name: that one stands for itself.
+    """
+    directory = hsaco.absolute().parent
+    if hsaco.name != BUILT or not (directory / NAME).is_file():
+        return None
+    try:
+        plan = CompileFile.read(directory)
+        built = hsaco.stat().st_mtime_ns
+        for copy in dict.fromkeys([plan.variant, *plan.files.values(), NAME]):
+            source = directory / copy
+            if source.is_file() and source.stat().st_mtime_ns > built:
+                return source
+    except (OSError, KerncapError):
+        return None
+    return None
