@@ -11,10 +11,10 @@ SOURCES := $(shell find app native reproducer_templates -type f \
 INSTALLED := $(VENV)/.installed
 TOOLS     := $(VENV)/.tools
 
-.PHONY: demo test test-slow sanitize lint format bench clean help
+.PHONY: demo test test-slow sanitize lint format bench pictures clean help
 
 help:
-	@echo 'make demo       the whole loop on a simulated GPU'
+	@echo 'make demo       the terminal UI on a simulated GPU; without a terminal, the loop printed'
 	@echo 'make test       set up, lint and run the tests'
 	@echo 'make test-slow  the slower tests'
 	@echo 'make sanitize   the native tests under AddressSanitizer and UBSan'
@@ -67,6 +67,10 @@ format: $(TOOLS)
 bench: $(TOOLS) $(INSTALLED)
 	mkdir -p build
 	$(BIN)/python tests/bench/run.py --json build/bench.json
+
+pictures: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet '.[pictures]'
+	$(BIN)/python tests/tui/pictures.py screenshots
 
 clean:
 	rm -rf build $(VENV)

@@ -12,6 +12,7 @@ import pytest
 
 from kerncap.tui.settings import Settings
 from tui.stage import Stage, five, kernel, stage
+from tui.workbench.svg_cells import differences
 
 FOLDER = Path(__file__).parent / "snapshots"
 SIZES = [(80, 24), (120, 40), (200, 50)]
@@ -23,7 +24,7 @@ def check(st: Stage, name: str, own_home: Path) -> None:
     if os.environ.get("KERNCAP_UPDATE_SNAPSHOTS"):
         FOLDER.mkdir(exist_ok=True)
         expected.write_text(drawn)
-    if not expected.exists() or expected.read_text() != drawn:
+    if not expected.exists() or differences(drawn, expected.read_text()):
         actual = own_home / f"{name}.svg"
         actual.write_text(drawn)
         pytest.fail(f"{name}: {actual} differs from {expected}; the screen:\n{st.text()}")
