@@ -97,7 +97,7 @@ class Validator:
         more replays of that kernel.
         """
         analysis = compare.analyse(differences, self.types, tolerance, base.varying)
-        if analysis.near and self._reference.extend(mode):
+        while analysis.near and self._reference.extend(mode):
             base = self.baseline(mode, tolerance)
             analysis = compare.analyse(differences, self.types, tolerance, base.varying)
         return analysis, base
