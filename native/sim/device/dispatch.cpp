@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "sim/within.h"
+
 namespace kerncap::sim {
 namespace {
 
@@ -49,7 +51,8 @@ std::optional<std::string> parse_dispatch(const void* packet, const AddressSpace
   const auto object = load<std::uint64_t>(packet, 32);
   info->kernarg = load<std::uint64_t>(packet, 40);
   const auto holder = memory.find(object);
-  if (!holder || object + 64 > holder->end()) return "kernel_object points to no loaded code object";
+  if (!holder || !within(object - holder->base, 64, holder->end() - holder->base))
+    return "kernel_object points to no loaded code object";
   const auto* kd = reinterpret_cast<const void*>(object);
   KernelDescriptor& k = info->kernel;
   k.rsrc3 = load<std::uint32_t>(kd, 44);

@@ -17,7 +17,7 @@ bool MemoryPort::covers_slow(std::uint64_t lo, std::uint64_t hi, bool write) {
   }
   for (unsigned n = 0; n < kWindows; ++n) {
     const Window w = windows_[n];
-    if (lo < w.base || hi > w.end) continue;
+    if (lo < w.base || hi - w.base > w.size) continue;
     if (write && !w.writable) return false;
     for (unsigned k = n; k > 0; --k) windows_[k] = windows_[k - 1];
     windows_[0] = w;
@@ -26,7 +26,7 @@ bool MemoryPort::covers_slow(std::uint64_t lo, std::uint64_t hi, bool write) {
   const auto found = space_->find(lo);
   if (!found || hi > found->end() || hi < lo) return false;
   for (unsigned k = kWindows - 1; k > 0; --k) windows_[k] = windows_[k - 1];
-  windows_[0] = {found->base, found->end(), found->writable};
+  windows_[0] = {found->base, found->end() - found->base, found->writable};
   return !write || found->writable;
 }
 

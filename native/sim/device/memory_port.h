@@ -39,7 +39,8 @@ class MemoryPort {
   bool covers(std::uint64_t lo, std::uint64_t hi, bool write) {
     if (generation_ == space_->generation()) [[likely]] {
       const Window& w = windows_[0];
-      if (lo >= w.base && hi <= w.end && (w.writable || !write)) [[likely]]
+      // Not `hi <= end`: an access at the end of the address space ends at a small address.
+      if (lo >= w.base && hi - w.base <= w.size && (w.writable || !write)) [[likely]]
         return true;
     }
     return covers_slow(lo, hi, write);
@@ -59,7 +60,7 @@ class MemoryPort {
 
  private:
   struct Window {
-    std::uint64_t base = 1, end = 0;
+    std::uint64_t base = ~0ull, size = 0;
     bool writable = false;
   };
   static constexpr unsigned kWindows = 8;

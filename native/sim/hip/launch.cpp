@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "sim/hip/module.h"
+#include "sim/within.h"
 
 namespace kerncap::sim::hip {
 namespace {
@@ -20,7 +21,7 @@ void put(std::byte* at, std::uint32_t bytes, T value) {
 // LLVM AMDGPUUsage, "Code Object V5 Kernel Argument Metadata": all that is not written here is 0.
 void Function::fill_hidden(std::byte* kernarg, const HardwareQueue& queue, const Launch& how) const {
   for (const KernelArgument& argument : layout_.arguments) {
-    if (!argument.hidden() || argument.offset + argument.size > layout_.kernarg_bytes) continue;
+    if (!argument.hidden() || !within(argument.offset, argument.size, layout_.kernarg_bytes)) continue;
     std::byte* at = kernarg + argument.offset;
     const std::string_view kind = argument.kind;
     const std::size_t axis = kind.ends_with("_y") ? 1 : kind.ends_with("_z") ? 2 : 0;
@@ -76,7 +77,7 @@ hipError_t Function::launch(Stream& stream, const Launch& how, void* const* para
   if (parameters != nullptr) {
     for (const KernelArgument& argument : layout_.arguments) {
       if (argument.hidden()) continue;
-      if (argument.offset + argument.size > layout_.kernarg_bytes) return hipErrorInvalidImage;
+      if (!within(argument.offset, argument.size, layout_.kernarg_bytes)) return hipErrorInvalidImage;
       std::memcpy(kernarg + argument.offset, *parameters++, argument.size);
     }
   }

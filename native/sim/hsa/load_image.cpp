@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "sim/hsa/runtime.h"
+#include "sim/within.h"
 
 namespace kerncap::sim::rt {
 namespace {
@@ -142,7 +143,7 @@ hsa_status_t relocate(const ElfImage& image, const LoadedCodeObject& object, std
         *error = "unknown relocation type " + std::to_string(relocation.type);
         return HSA_STATUS_ERROR_INVALID_CODE_OBJECT;
     }
-    if (place < object.base || place + bytes > object.base + object.size) {
+    if (place < object.base || !within(place - object.base, bytes, object.size)) {
       *error = "a relocation lies outside the segments";
       return HSA_STATUS_ERROR_INVALID_CODE_OBJECT;
     }
@@ -157,7 +158,7 @@ hsa_status_t collect_symbols(const ElfImage& image, LoadedCodeObject* object, st
     if (!visible || symbol.section == SHN_UNDEF || symbol.section >= SHN_LORESERVE || symbol.name.empty())
       continue;
     if (symbol.value < object->low_address ||
-        symbol.value + symbol.size > object->low_address + object->size) {
+        !within(symbol.value - object->low_address, symbol.size, object->size)) {
       *error = "symbol " + std::string(symbol.name) + " lies outside the segments";
       return HSA_STATUS_ERROR_INVALID_CODE_OBJECT;
     }
@@ -193,7 +194,8 @@ void collect_code(const ElfImage& image, LoadedCodeObject* object, std::vector<C
   std::map<std::uint64_t, CodeRange> functions;
   for (const ElfImage::Symbol& symbol : stripped ? image.dynamic_symbols() : image.symbols()) {
     if (symbol.type != STT_FUNC || symbol.section == SHN_UNDEF || symbol.size == 0) continue;
-    if (symbol.value < object->low_address || symbol.value + symbol.size > object->low_address + object->size)
+    if (symbol.value < object->low_address ||
+        !within(symbol.value - object->low_address, symbol.size, object->size))
       continue;
     const std::uint64_t base = object->delta() + symbol.value;
     auto [it, fresh] = functions.try_emplace(base, CodeRange{base, symbol.size, std::string(symbol.name)});

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "sim/hsa/runtime.h"
+#include "sim/within.h"
 
 namespace kerncap::sim::rt {
 
@@ -93,7 +94,7 @@ hsa_status_t VirtualMemory::map(void* address, std::uint64_t size, std::uint64_t
   auto reserved = reservations_.upper_bound(base);
   if (reserved == reservations_.begin()) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   --reserved;
-  if (base + size > reserved->first + reserved->second) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+  if (!within(base - reserved->first, size, reserved->second)) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   auto next = mappings_.upper_bound(base);
   if (next != mappings_.end() && next->first < base + size) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   if (next != mappings_.begin() && std::prev(next)->first + std::prev(next)->second.size > base)
@@ -101,7 +102,7 @@ hsa_status_t VirtualMemory::map(void* address, std::uint64_t size, std::uint64_t
   auto found = handles_.find(handle);
   if (found == handles_.end()) return HSA_STATUS_ERROR_INVALID_ALLOCATION;
   std::shared_ptr<Storage> storage = found->second.storage;
-  if (offset + size > storage->size) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+  if (!within(offset, size, storage->size)) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   // The process itself may always read and write: copies and the simulated GPU are part of it.
   if (mmap(address, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, storage->fd,
            static_cast<off_t>(offset)) == MAP_FAILED)

@@ -5,6 +5,7 @@
 #include "sim/device/cost.h"
 #include "sim/isa/lanes.h"
 #include "sim/isa/transpose.h"
+#include "sim/within.h"
 
 namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL {
 
@@ -66,13 +67,13 @@ static inline void require_lanes(Wave& w, const Addresses& a, unsigned size, boo
 
 // Host address of an offset into LDS, or into the lane's scratch.
 static inline u64 lds_address(Wave& w, u64 offset, unsigned size, int lane) {
-  if (offset + size > w.lds_bytes) [[unlikely]]
+  if (!within(offset, size, w.lds_bytes)) [[unlikely]]
     throw Trouble{Fault::Kind::lds_out_of_range, lane, offset, size,
                   "the workgroup has " + std::to_string(w.lds_bytes) + " bytes of LDS"};
   return reinterpret_cast<u64>(w.lds) + offset;
 }
 static inline u64 scratch_address(Wave& w, u64 offset, unsigned size, unsigned lane, bool write) {
-  if (offset + size > w.scratch_lane_bytes) [[unlikely]]
+  if (!within(offset, size, w.scratch_lane_bytes)) [[unlikely]]
     throw Trouble{write ? Fault::Kind::memory_write : Fault::Kind::memory_read, static_cast<int>(lane),
                   kPrivateAperture + offset, size,
                   "a work-item has " + std::to_string(w.scratch_lane_bytes) + " bytes of private memory"};
