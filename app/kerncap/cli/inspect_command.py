@@ -11,9 +11,10 @@ import click
 
 from kerncap.cli.output import duration, emit_json, json_option, plain_table, say, size
 from kerncap.cli.parameters import PATH
+from kerncap.core import manifest
 from kerncap.core.captures import open_capture
 from kerncap.core.codeobject import CodeObject, Kernel, read_file
-from kerncap.core.errors import KerncapError, UsageError
+from kerncap.core.errors import DamagedCaptureError, KerncapError, UsageError
 from kerncap.core.names import one_line
 
 SCHEMA = "kerncap-inspect/1"
@@ -97,7 +98,10 @@ def _file(path: Path, as_json: bool) -> int:
 
 def _value(argument: dict[str, Any]) -> str:
     """A by-value argument: the integer that its bytes spell, and at four bytes the float; else the bytes."""
-    raw = bytes.fromhex(argument["value"])
+    try:
+        raw = bytes.fromhex(argument["value"])
+    except ValueError:
+        raise DamagedCaptureError(f"{manifest.NAME}: an argument's value is not hexadecimal") from None
     if len(raw) not in (1, 2, 4, 8):
         return f"0x{raw.hex()}" if raw else "-"
     text = str(int.from_bytes(raw, "little", signed=True))

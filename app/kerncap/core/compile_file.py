@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,28 @@ from kerncap.core.codeobject import Kernel, Target
 from kerncap.core.compile_command import CompileCommand
 from kerncap.core.errors import DamagedCaptureError, UsageError
 from kerncap.core.files import write_json
+from kerncap.core.shape import misshapen
 
 NAME = "compile.json"
 SCHEMA = "kerncap-compile/1"
 OVERLAY = "vfs.yaml"
 OUTPUT = "optimized.hsaco"
 PRISTINE = Path("capture") / "source"  # the copies as they were, for patches
+
+_SHAPE = {
+    "schema": str,
+    "symbol": str,
+    "target": str,
+    "variant": str,
+    "unit": str,
+    "directory": str,
+    "arguments": [str],
+    "command_from?": str,
+    "files": dict,
+    "root": str,
+    "kernel_arguments": [[int]],
+}
+_LONGEST_NAME = 255
 
 
 @dataclass(frozen=True)
@@ -72,6 +89,9 @@ class CompileFile:
             )
         try:
             row: dict[str, Any] = json.loads(path.read_text("utf-8", "surrogateescape"))
+            problem = misshapen(row, _SHAPE)
+            if problem:
+                raise DamagedCaptureError(f"{path}: {problem}.", file=str(path))
             if row["schema"] != SCHEMA:
                 raise DamagedCaptureError(
                     f"{path} has schema {row['schema']!r}; this kerncap reads {SCHEMA!r}."
@@ -83,6 +103,12 @@ class CompileFile:
                 None,
                 str(row.get("command_from", "")),
             )
+            for text in (row["directory"], row["unit"], *row["arguments"], *row["files"], row["root"]):
+                if "\0" in text:
+                    raise ValueError(f"a NUL byte in {text!r}")
+                os.fsencode(text)
+            if not command.arguments:
+                raise ValueError("arguments is empty")
             files = {Path(original): _inside(str(copy), path) for original, copy in row["files"].items()}
             return cls(
                 str(row["symbol"]),
@@ -93,7 +119,7 @@ class CompileFile:
                 Path(row["root"]),
                 tuple((int(a), int(b)) for a, b in row["kernel_arguments"]),
             )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DamagedCaptureError(f"{path} cannot be read: {error!r}.", file=str(path)) from error
 
     def copy_of(self, path: str) -> str | None:
@@ -108,8 +134,9 @@ def layout_of(kernel: Kernel) -> tuple[tuple[int, int], ...]:
 
 def _inside(copy: str, path: Path) -> str:
     parts = Path(copy).parts
-    if Path(copy).is_absolute() or ".." in parts or not parts:
+    known = not any(len(os.fsencode(part)) > _LONGEST_NAME or "\0" in part for part in parts)
+    if Path(copy).is_absolute() or ".." in parts or not parts or not known:
         raise DamagedCaptureError(
-            f"{path} names the copy {copy!r}, which is not inside the reproducer.", file=str(path)
+            f"{path} names the copy {copy[:200]!r}, which is not inside the reproducer.", file=str(path)
         )
     return copy

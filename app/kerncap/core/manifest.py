@@ -18,12 +18,52 @@ from kerncap.core.errors import DamagedCaptureError, KerncapError
 from kerncap.core.files import write_json
 from kerncap.core.names import base_name, id_text
 from kerncap.core.records import Capture, DispatchFlags, Region, RegionFlags
+from kerncap.core.shape import misshapen
 
 SCHEMA = "kerncap-capture/1"
 _FAMILY, _, _VERSION = SCHEMA.rpartition("/")
 NAME = "manifest.json"
+DIGEST = "sha256"
 COMPLETE = "complete"
 PARTIAL = "partial"
+
+_NOTHING = type(None)
+_SHAPE = {
+    "created": str,
+    "kernel": {"id": str, "name": str, "demangled": str, "symbol": str, "vgprs?": int, "sgprs?": int},
+    "dispatch": {
+        "nth": int,
+        "nth_overall": int,
+        "grid": [int],
+        "block": [int],
+        "lds_bytes": int,
+        "duration_ns": (int, _NOTHING),
+    },
+    "arguments": [
+        {
+            "name": str,
+            "kind": str,
+            "offset": int,
+            "bytes": int,
+            "value": str,
+            "pointer?": {"address": str, "region": int, "offset": int},
+        }
+    ],
+    "device": {"arch": str, "isa": str, "simulated": bool},
+    "process": {"executable": str},
+    "memory": {"mode": str, "regions": int, "bytes": int, "changed_bytes": int},
+    "files": dict,
+    "command?": (list, _NOTHING),
+    "source?": (dict, _NOTHING),
+    "baseline?": (dict, _NOTHING),
+}
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    """SHA-256 of the document, without its own digest, whatever the order and the blanks."""
+    rest = {key: value for key, value in document.items() if key != DIGEST}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def file_digest(path: Path) -> dict[str, Any]:
@@ -166,7 +206,7 @@ def build(capture: Capture, **more: Any) -> dict[str, Any]:
 
 def write(directory: Path, document: Mapping[str, Any]) -> None:
     """Writes `directory`/manifest.json, whole or not at all."""
-    write_json(directory / NAME, dict(document))
+    write_json(directory / NAME, {**document, DIGEST: _digest(document)})
 
 
 def read(directory: Path) -> dict[str, Any]:
@@ -185,14 +225,14 @@ def read(directory: Path) -> dict[str, Any]:
         ) from None
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         offset = getattr(error, "pos", 0)
         raise DamagedCaptureError(
             f"{path}: not JSON at offset {offset}: {error}", file=str(path), offset=offset
         ) from None
     schema = document.get("schema") if isinstance(document, dict) else None
     family, _, version = str(schema).rpartition("/")
-    if family != _FAMILY or not version.isdigit():
+    if family != _FAMILY or not (version.isascii() and version.isdigit() and len(version) < 10):
         raise DamagedCaptureError(f"{path}: schema {schema!r} is none of kerncap's", file=str(path), offset=0)
     if int(version) > int(_VERSION):
         raise DamagedCaptureError(
@@ -204,4 +244,13 @@ def read(directory: Path) -> dict[str, Any]:
         raise DamagedCaptureError(
             f"{path}: the capture was never completed; extract it again", file=str(path), offset=0
         )
+    if document.get(DIGEST) != _digest(document):
+        raise DamagedCaptureError(
+            f"{path}: it was altered since it was written (its {DIGEST} does not agree); extract it again",
+            file=str(path),
+            offset=0,
+        )
+    problem = misshapen(document, _SHAPE)
+    if problem:
+        raise DamagedCaptureError(f"{path}: {problem}", file=str(path), offset=0)
     return dict(document)

@@ -83,8 +83,8 @@ def run_tool(
     """Run a tool as an argument list. Its whole process group ends with it, at the limit, and when `cancel`
     is set.
 
-    Raises DeviceError where it cannot be started, WorkloadError where the disk is full, CompileError where the limit is reached or it was
-    cancelled.
+    Raises DeviceError where it cannot be started, WorkloadError where the disk is full, CompileError where
+    the limit is reached or it was cancelled.
     """
     try:
         process = subprocess.Popen(
@@ -96,8 +96,9 @@ def run_tool(
             env={**os.environ, "LC_ALL": "C.UTF-8"},
             start_new_session=True,
         )
-    except OSError as error:
-        raise DeviceError(f"{words[0]} cannot be started: {error.strerror}.") from error
+    except (OSError, ValueError) as error:  # the latter for a word that no program can be given
+        reason = getattr(error, "strerror", None) or error
+        raise DeviceError(f"{words[0][:200]} cannot be started: {reason}.") from error
     try:
         output = _collect(process, timeout_s, cancel)
     except subprocess.TimeoutExpired:
