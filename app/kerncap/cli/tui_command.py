@@ -41,8 +41,8 @@ def command(
     """
     if not on_terminal():
         raise UsageError(
-            "the terminal UI needs a terminal on stdin, stdout and stderr; without one there are `kerncap profile`, "
-            "`extract` and `watch`"
+            "the terminal UI needs a terminal on stdin, stdout and stderr; without one there are "
+            "`kerncap profile`, `extract` and `watch`"
         )
     parsed = parse_command(program, cmd) if program or cmd else None
     if source_dir is not None and not Path(source_dir).is_dir():
