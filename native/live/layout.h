@@ -135,6 +135,7 @@ struct LiveHeader {
   char devices[1024];                     // one line an agent: "index\tname\tisa\tmarketing name\n"
   char runtime[256];                      // path of the HSA/CUDA runtime and its version
   char message[1024];                     // a warning of the interposer's, e.g. why it cannot time
+  std::atomic<std::uint64_t> allocated;   // bytes that the program has from the runtime now
 };
 static_assert(sizeof(LiveHeader) <= 4096);
 
@@ -162,7 +163,7 @@ struct alignas(kRowBytes) Row {
   std::uint32_t lds_bytes;  // static
   std::uint32_t scratch_bytes;
   std::atomic<std::uint32_t> last_dynamic_lds;
-  std::uint32_t reserved;
+  std::atomic<std::uint32_t> slowest;        // which dispatch of the kernel took max_ns, from 1; 0: not known
   std::atomic<std::uint32_t> histogram[64];  // [i]: durations in [2^i, 2^(i+1)) ns; 0 ns never gets here
 };
 static_assert(sizeof(Row) == kRowBytes);  // rows are indexed as an array

@@ -184,7 +184,7 @@ std::uint32_t LiveFile::add_row(const NewRow& values) {
   return index;
 }
 
-void count_time(Row& row, std::uint64_t ns) {
+void count_time(Row& row, std::uint64_t ns, std::uint64_t nth) {
   constexpr auto relaxed = std::memory_order_relaxed;
   row.total_ns.fetch_add(ns, relaxed);
   row.last_ns.store(ns, relaxed);
@@ -192,7 +192,10 @@ void count_time(Row& row, std::uint64_t ns) {
   while (ns < seen && !row.min_ns.compare_exchange_weak(seen, ns, relaxed)) {
   }
   seen = row.max_ns.load(relaxed);
-  while (ns > seen && !row.max_ns.compare_exchange_weak(seen, ns, relaxed)) {
+  while (ns > seen) {
+    if (!row.max_ns.compare_exchange_weak(seen, ns, relaxed)) continue;
+    row.slowest.store(nth <= UINT32_MAX ? static_cast<std::uint32_t>(nth) : 0, relaxed);
+    break;
   }
   row.histogram[std::bit_width(ns) - 1].fetch_add(1, relaxed);
   row.timed.fetch_add(1, std::memory_order_release);

@@ -78,8 +78,8 @@ inline void count_dispatch(Row& row, const std::uint32_t (&grid)[3], const std::
   row.last_dynamic_lds.store(dynamic_lds, std::memory_order_relaxed);
 }
 
-// One duration, > 0.
-void count_time(Row& row, std::uint64_t ns);
+// One duration, > 0, of the nth dispatch of its kernel (0: not known).
+void count_time(Row& row, std::uint64_t ns, std::uint64_t nth = 0);
 
 std::uint64_t monotonic_ns();
 std::uint64_t coarse_monotonic_ns();  // some milliseconds behind, an order cheaper

@@ -14,7 +14,7 @@ from kerncap.core.extract import ExtractResult
 from kerncap.tui.extract.form import free_output, parse_grid
 from kerncap.tui.extract.progress import bytes_text
 from kerncap.tui.messages import ExtractionEnded, ExtractionProgress
-from tui.stage import Stage, stage
+from tui.stage import Stage, kernel, stage
 
 
 def running(st: Stage) -> None:
@@ -194,6 +194,32 @@ async def test_leaving_ends_an_extraction() -> None:
         st.app.close_down()
         assert st.extractions[0].cancelled
         assert st.program.ended_now
+
+
+async def test_the_slowest_so_far_is_a_rerun_of_its_number() -> None:
+    async with stage() as st:
+        slow = kernel(0, calls=50, slowest_dispatch=33)
+        await st.show(slow, allocated=5_000_000)
+        running(st)
+        await st.press("e")
+        text = st.text()
+        assert "slowest so far (3.000 us, number 33)" in text
+        assert "at most 5.0 MB, all that the program has allocated" in text
+        await st.press("left")
+        assert "(•) a rerun of it" in st.text()
+        await st.press("enter")
+        assert st.extractions[0].wanted.dispatch == 33
+        assert st.extractions[0].wanted.session is None
+
+
+async def test_more_than_the_disk_holds_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kerncap.core.captures.free_bytes", lambda path: 100_000_000)
+    async with stage() as st:
+        await st.show(allocated=64_000_000_000)
+        running(st)
+        await st.press("e")
+        assert "at most 64.00 GB" in st.text()
+        assert st.screen.query_one("#room").has_class("-tight")
 
 
 def test_grids() -> None:

@@ -7,11 +7,17 @@ import json
 from pathlib import Path
 
 import pytest
+from textual import events
+from textual.keys import key_to_character
 
 from kerncap.tui.leaderboard.header import State
 from kerncap.tui.leaderboard.ranking import Filter, Sort
 from kerncap.tui.widgets.bars import StatusLine
 from tui.stage import NAMES, board, five, kernel, stage
+
+
+def key_event(key: str) -> events.Key:
+    return events.Key(key, key_to_character(key))
 
 
 def order(st) -> list[str]:
@@ -109,6 +115,22 @@ async def test_filter_as_it_is_typed_inverse_and_away() -> None:
         await st.press("escape")
         assert len(order(st)) == 5
         assert st.app.is_running  # escape never quits
+
+
+async def test_keys_typed_at_once_go_where_they_are_meant() -> None:
+    async with stage() as st:
+        await st.show()
+        # Without a pause between them: x would stop the program, e open the dialog.
+        for key in ("slash", "x", "slash", "e"):
+            st.app.post_message(key_event(key))
+        await st.settle()
+        assert st.leaderboard.table.filter.text == "x/e"
+        assert not st.program.stopped
+        for key in ("enter", "f"):
+            st.app.post_message(key_event(key))
+        await st.settle()
+        assert st.leaderboard.table.frozen
+        assert st.leaderboard.table.filter.text == "x/e"
 
 
 async def test_a_filter_that_is_no_expression_says_so_and_changes_nothing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -142,6 +143,32 @@ def test_cancelling_an_extraction_leaves_nothing(
         terminal.keys("q")
         assert terminal.exit_status() == 0
     assert not (own_home / "isolated").exists()
+
+
+def test_the_slowest_dispatch_by_a_rerun(demo: BuiltDemo, own_home: Path, leaves_nothing: None) -> None:
+    """The attention of the demonstration looks at one more token each time: its last launches are slowest."""
+    command = [*KERNCAP, "tui", *DEVICE, "--source-dir", str(demo.source_dir), "--", *demo.command]
+    with Terminal(command, directory=own_home) as terminal:
+        terminal.wait("exit status 0")
+        terminal.keys("/")
+        terminal.wait("regular expression")
+        terminal.type("^attention")
+        terminal.wait("1 of 12 kernels")
+        terminal.keys("Enter", "e")
+        number = int(re.search(r"slowest so far \([^)]*, number (\d+)\)", terminal.wait("slowest so far"))[1])
+        assert 100 < number <= 108
+        terminal.keys("Right")
+        terminal.wait(r"\(•\) slowest")
+        text = terminal.wait(r"\(•\) a rerun")
+        assert "KB" in text or "MB" in text
+        terminal.keys("Enter")
+        text = terminal.wait(r"baseline +[A-Z]|esc leaves", 120)
+        assert f"attention, dispatch {number}," in text
+        assert "IDENTICAL" in text
+        terminal.keys("Escape")
+        terminal.wait_gone("baseline")
+        terminal.keys("q")
+        assert terminal.exit_status() == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])

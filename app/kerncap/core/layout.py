@@ -151,6 +151,7 @@ LIVE_HEADER = _struct(
         ("devices", "S1024"),
         ("runtime", "S256"),
         ("message", "S1024"),
+        ("allocated", "<u8"),
     ]
 )
 
@@ -177,7 +178,7 @@ _ROW_FIELDS = [
     ("lds_bytes", "<u4"),
     ("scratch_bytes", "<u4"),
     ("last_dynamic_lds", "<u4"),
-    ("reserved", "<u4"),
+    ("slowest", "<u4"),
     ("histogram", "<u4", (64,)),
 ]
 

@@ -32,6 +32,7 @@ _CHANGING = (
     "grid",
     "block",
     "last_dynamic_lds",
+    "slowest",
 )
 _Fixed = tuple[
     str, str, str, str, int, int, int, int, str, int
@@ -68,6 +69,7 @@ class KernelStats:
     dynamic_lds_bytes: int
     last_seen_ns: int
     histogram: NDArray[np.uint32] = field(repr=False, compare=False)  # (64,): [i] counts 2**i .. 2**(i+1) ns
+    slowest_dispatch: int = 0  # which dispatch of its process took max_ns, from 1; 0: not known
 
     @property
     def mean_ns(self) -> float:
@@ -95,6 +97,7 @@ class ProcessStats:
     pending: int
     own_ns: int
     kernels: list[KernelStats]
+    allocated: int = 0  # bytes that the program has from the runtime
 
 
 @dataclass(slots=True)
@@ -135,7 +138,8 @@ def merge_kernels(kernels: Iterable[KernelStats]) -> list[KernelStats]:
             seen = merged[kernel.id] = replace(seen)
         if kernel.timed:
             seen.min_ns = min(seen.min_ns, kernel.min_ns) if seen.timed else kernel.min_ns
-        seen.max_ns = max(seen.max_ns, kernel.max_ns)
+        if kernel.max_ns > seen.max_ns:
+            seen.max_ns, seen.slowest_dispatch = kernel.max_ns, kernel.slowest_dispatch
         seen.calls += kernel.calls
         seen.timed += kernel.timed
         seen.total_ns += kernel.total_ns
@@ -211,6 +215,7 @@ class LiveFile:
             pending=int(header["pending"]),
             own_ns=int(header["own_ns"]),
             kernels=self._kernels(rows, mapped),
+            allocated=int(header["allocated"]),
         )
 
     def _keep_monotonic(self, rows: NDArray[np.void]) -> None:
@@ -229,7 +234,7 @@ class LiveFile:
         columns = [live[name].tolist() for name in _CHANGING]
         histograms = live["histogram"]
         kernels = []
-        for index, histogram, calls, timed, total, least, most, last, seen, grid, block, lds in zip(
+        for index, histogram, calls, timed, total, least, most, last, seen, grid, block, lds, slowest in zip(
             used.tolist(), histograms, *columns, strict=True
         ):
             fixed = self._fixed.get(index) or self._read_fixed(index, rows[index], mapped)
@@ -247,6 +252,7 @@ class LiveFile:
                     lds,
                     seen,
                     histogram,
+                    slowest,
                 )
             )
         return kernels

@@ -35,7 +35,8 @@ class Action:
 
     `call` is the method without `action_`, with arguments where it needs them: `sort('total')`. `keys` are
     Textual's names of keys, joined by commas; empty: palette only. `bar` is its word in the key bar; empty:
-    not shown there.
+    not shown there. `priority`: the key is acted on before it reaches the widget with the focus, so that what
+    is typed right after it cannot overtake it.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Action:
     help: str = ""
     bar: str = ""
     call: str = ""
+    priority: bool = False
 
     @property
     def method(self) -> str:
@@ -83,7 +85,15 @@ def bindings(group: str, title: str, actions: Sequence[Action]) -> list[BindingT
         raise ValueError(f"{group}: two actions have one name")
     REGISTRY[group] = entry
     return [
-        Binding(a.keys, a.method, a.title, show=bool(a.bar), id=entry.ident(a), tooltip=a.help)
+        Binding(
+            a.keys,
+            a.method,
+            a.title,
+            show=bool(a.bar),
+            id=entry.ident(a),
+            tooltip=a.help,
+            priority=a.priority,
+        )
         for a in actions
         if a.keys
     ]

@@ -30,6 +30,7 @@ class Board:
     simulated: bool = False
     devices: tuple[str, ...] = ()
     processes: int = 0
+    allocated: int = 0  # bytes that running processes have from the runtime: no capture can be larger
     notes: tuple[str, ...] = ()  # warnings of the interposer's
 
 

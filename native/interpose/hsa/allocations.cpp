@@ -69,16 +69,19 @@ void Allocations::erase_range(std::uint64_t begin, std::uint64_t end) {
   while (it != by_address_.end() && it->second.address < end) {
     Allocation old = std::move(it->second);
     it = by_address_.erase(it);
+    bytes_ -= old.bytes;
     // What sticks out on either side stays.
     if (old.address < begin) {
       Allocation left = old;
       left.bytes = begin - old.address;
+      bytes_ += left.bytes;
       by_address_[left.address] = std::move(left);
     }
     if (old.end() > end) {
       Allocation right = old;
       if (right.host_address != 0) right.host_address += end - old.address;
       right.bytes = old.end() - end;
+      bytes_ += right.bytes;
       right.address = end;
       it = std::next(by_address_.emplace(end, std::move(right)).first);
     }
@@ -89,7 +92,15 @@ void Allocations::insert(Allocation allocation) {
   if (allocation.address == 0 || allocation.bytes == 0) return;
   // An overlap means that the old one went without our seeing it (munmap of managed memory).
   erase_range(allocation.address, allocation.end());
+  bytes_ += allocation.bytes;
   by_address_[allocation.address] = std::move(allocation);
+}
+
+void Allocations::erase(std::uint64_t address) {
+  const auto found = by_address_.find(address);
+  if (found == by_address_.end()) return;
+  bytes_ -= found->second.bytes;
+  by_address_.erase(found);
 }
 
 void Allocations::pool_allocated(hsa_amd_memory_pool_t pool, void* ptr, std::size_t bytes) {
@@ -116,7 +127,7 @@ void Allocations::region_allocated(hsa_region_t region, void* ptr, std::size_t b
 
 void Allocations::freed(void* ptr) {
   const std::lock_guard lock(mutex_);
-  by_address_.erase(number(ptr));
+  erase(number(ptr));
 }
 
 void Allocations::access_allowed(const void* ptr, std::uint32_t count, const hsa_agent_t* agents) {
@@ -149,7 +160,7 @@ void Allocations::unlocked(void* host) {
   const std::lock_guard lock(mutex_);
   const auto found = locks_.find(number(host));
   if (found == locks_.end() || --found->second.depth != 0) return;
-  by_address_.erase(found->second.address);
+  erase(found->second.address);
   locks_.erase(found);
 }
 

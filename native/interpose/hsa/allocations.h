@@ -1,6 +1,7 @@
 // All memory that the program got from the runtime, by address.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -59,6 +60,9 @@ class Allocations {
   void vmem_access(void* va, std::size_t bytes, const abi::hsa_amd_memory_access_desc_t* list,
                    std::size_t count);
 
+  // The sizes of everything now, summed.
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
   // Everything now, in order of address; no two overlap.
   std::vector<Allocation> all() const;
 
@@ -73,10 +77,12 @@ class Allocations {
   void learn_pools();
   void insert(Allocation allocation);
   void erase_range(std::uint64_t begin, std::uint64_t end);
+  void erase(std::uint64_t address);
 
   const Agents& agents_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, Allocation> by_address_;
+  std::atomic<std::uint64_t> bytes_{0};
   std::unordered_map<std::uint64_t, PoolInfo> pools_;
   std::unordered_map<std::uint64_t, PoolInfo> handles_;  // vmem
   struct Lock {

@@ -210,9 +210,10 @@ void Capture::release() {
   const hsa_signal_t original = packet_.dispatch.completion_signal;
   core.hsa_signal_store_screlease_fn(go_, 0);
   if (core.hsa_signal_load_scacquire_fn(complete_) <= 0) {
-    process_.sink.record(row_, agent_.handle, complete_);
+    process_.sink.record(row_, nth_, agent_.handle, complete_);
     if (original.handle != 0) complete_like(complete_, original);
-  } else if (!process_.proxies.forward_later(complete_, original, agent_.handle, row_, queue_.stand_ins())) {
+  } else if (!process_.proxies.forward_later(complete_, original, agent_.handle, row_, nth_,
+                                             queue_.stand_ins())) {
     process_.warn("the signal of a dispatch whose capture was given up cannot be completed");
   }
   core.hsa_signal_store_screlease_fn(after_, 0);
@@ -220,7 +221,7 @@ void Capture::release() {
 }
 
 void Capture::leave_program() {
-  process_.sink.record(row_, agent_.handle, complete_);
+  process_.sink.record(row_, nth_, agent_.handle, complete_);
   process_.live->header().state.store(static_cast<std::uint32_t>(live::ProcessState::exited),
                                       std::memory_order_release);
   // What the program has printed belongs to it; but a thread of it may hold a stream's lock for good.

@@ -175,6 +175,7 @@ void Process::housekeeping() {
       pending += queue->in_flight();
     }
     header.pending.store(pending, std::memory_order_relaxed);
+    header.allocated.store(allocations.bytes(), std::memory_order_relaxed);
     header.updated_ns.store(live::monotonic_ns(), std::memory_order_relaxed);
     live->reserve_ahead();
     captures.poll();

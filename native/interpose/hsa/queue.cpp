@@ -146,10 +146,10 @@ void InterceptQueue::add_dispatch(const Packet& packet) {
   if (!tracked_) return;
   hsa_signal_t& completion = out_.back().dispatch.completion_signal;
   if (completion.handle != 0) {
-    completion = process_.proxies.stand_in(completion, agent_.handle, row, stand_ins_);
+    completion = process_.proxies.stand_in(completion, agent_.handle, row, nth, stand_ins_);
     return;
   }
-  completion = ring_->begin(kernel, row);
+  completion = ring_->begin(kernel, row, nth);
   if (completion.handle == 0) process_.sink.lost(1);
 }
 

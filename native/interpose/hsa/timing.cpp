@@ -31,13 +31,13 @@ TimeSink::TimeSink(live::LiveFile& live, bool enabled) : live_(live), enabled_(e
   }
 }
 
-void TimeSink::record(std::uint32_t row, std::uint64_t start, std::uint64_t end) {
+void TimeSink::record(std::uint32_t row, std::uint64_t nth, std::uint64_t start, std::uint64_t end) {
   if (!enabled_) return;
   live::LiveHeader& header = live_.header();
   if (start != 0 && end > start) {
     const auto ns = static_cast<std::uint64_t>(static_cast<double>(end - start) * ns_per_tick_ + 0.5);
     if (ns != 0 && ns < kAbsurdNs) {
-      live::count_time(live_.row(row), ns);
+      live::count_time(live_.row(row), ns, nth);
       header.timed.fetch_add(1, std::memory_order_relaxed);
       return;
     }
@@ -45,12 +45,12 @@ void TimeSink::record(std::uint32_t row, std::uint64_t start, std::uint64_t end)
   header.rejected.fetch_add(1, std::memory_order_relaxed);
 }
 
-void TimeSink::record(std::uint32_t row, hsa_agent_t agent, hsa_signal_t signal) {
+void TimeSink::record(std::uint32_t row, std::uint64_t nth, hsa_agent_t agent, hsa_signal_t signal) {
   if (!enabled_) return;
   hsa_amd_profiling_dispatch_time_t time{};
   const bool known =
       api().amd.hsa_amd_profiling_get_dispatch_time_fn(agent, signal, &time) == HSA_STATUS_SUCCESS;
-  record(row, known ? time.start : 0, known ? time.end : 0);
+  record(row, nth, known ? time.start : 0, known ? time.end : 0);
 }
 
 TimingRing::TimingRing(TimeSink& sink, hsa_agent_t agent, std::uint32_t queue_packets)
@@ -68,7 +68,7 @@ TimingRing::~TimingRing() {
   }
 }
 
-hsa_signal_t TimingRing::begin(const Kernel* kernel, std::uint32_t row) {
+hsa_signal_t TimingRing::begin(const Kernel* kernel, std::uint32_t row, std::uint64_t nth) {
   const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
   if (tail - head_.load(std::memory_order_acquire) >= capacity_) {
     collect();
@@ -87,6 +87,7 @@ hsa_signal_t TimingRing::begin(const Kernel* kernel, std::uint32_t row) {
   }
   slot.kernel = kernel;
   slot.row = row;
+  slot.nth = nth;
   tail_.store(tail + 1, std::memory_order_seq_cst);
   return slot.signal;
 }
@@ -99,7 +100,7 @@ void TimingRing::collect() {
   for (; head != tail; ++head) {
     const Slot& slot = slots_[head & (capacity_ - 1)];
     if (value_of(slot.signal) > 0) break;
-    sink_.record(slot.row, agent_, slot.signal);
+    sink_.record(slot.row, slot.nth, agent_, slot.signal);
     head_.store(head + 1, std::memory_order_seq_cst);
   }
 }
@@ -127,7 +128,7 @@ void TimingRing::finish(std::uint64_t limit_ns) {
     if (value_of(slot.signal) > 0) {
       sink_.lost(1);
     } else {
-      sink_.record(slot.row, agent_, slot.signal);
+      sink_.record(slot.row, slot.nth, agent_, slot.signal);
     }
     slots_[i & (capacity_ - 1)].signal = {};  // left to the packet processor
   }
@@ -145,6 +146,7 @@ void complete_like(hsa_signal_t own, hsa_signal_t original) {
 }
 
 hsa_signal_t SignalProxies::stand_in(hsa_signal_t original, hsa_agent_t agent, std::uint32_t row,
+                                     std::uint64_t nth,
                                      std::shared_ptr<std::atomic<std::uint64_t>> in_flight) {
   Proxy* proxy = nullptr;
   {
@@ -170,6 +172,7 @@ hsa_signal_t SignalProxies::stand_in(hsa_signal_t original, hsa_agent_t agent, s
   proxy->original = original;
   proxy->agent = agent;
   proxy->row = row;
+  proxy->nth = nth;
   proxy->in_flight = std::move(in_flight);
   const hsa_signal_t own = proxy->own;
   if (arm(proxy)) return own;
@@ -178,13 +181,15 @@ hsa_signal_t SignalProxies::stand_in(hsa_signal_t original, hsa_agent_t agent, s
 }
 
 bool SignalProxies::forward_later(hsa_signal_t own, hsa_signal_t original, hsa_agent_t agent,
-                                  std::uint32_t row, std::shared_ptr<std::atomic<std::uint64_t>> in_flight) {
+                                  std::uint32_t row, std::uint64_t nth,
+                                  std::shared_ptr<std::atomic<std::uint64_t>> in_flight) {
   auto proxy = std::make_unique<Proxy>();
   proxy->pool = this;
   proxy->own = own;
   proxy->original = original;
   proxy->agent = agent;
   proxy->row = row;
+  proxy->nth = nth;
   proxy->pooled = false;
   proxy->in_flight = std::move(in_flight);
   return arm(proxy.release());
@@ -207,7 +212,7 @@ bool SignalProxies::arm(Proxy* proxy) {
 bool SignalProxies::completed(hsa_signal_value_t, void* data) {
   auto* proxy = static_cast<Proxy*>(data);
   SignalProxies* pool = proxy->pool;
-  pool->sink_.record(proxy->row, proxy->agent, proxy->own);
+  pool->sink_.record(proxy->row, proxy->nth, proxy->agent, proxy->own);
   if (proxy->original.handle != 0) complete_like(proxy->own, proxy->original);
   proxy->in_flight->fetch_sub(1, std::memory_order_seq_cst);
   proxy->in_flight.reset();

@@ -25,12 +25,13 @@ class TimeSink {
   TimeSink(live::LiveFile& live, bool enabled);
 
   // Timestamps as hsa_amd_profiling_get_dispatch_time gives them.
-  void record(std::uint32_t row, std::uint64_t start, std::uint64_t end);
+  // `nth`: which dispatch of its kernel, from 1.
+  void record(std::uint32_t row, std::uint64_t nth, std::uint64_t start, std::uint64_t end);
   void lost(std::uint64_t count) {
     if (enabled_) live_.header().lost.fetch_add(count, std::memory_order_relaxed);
   }
   // Reads the signal's dispatch and records it.
-  void record(std::uint32_t row, abi::hsa_agent_t agent, abi::hsa_signal_t signal);
+  void record(std::uint32_t row, std::uint64_t nth, abi::hsa_agent_t agent, abi::hsa_signal_t signal);
 
  private:
   live::LiveFile& live_;
@@ -47,7 +48,7 @@ class TimingRing {
 
   // A signal for the next dispatch's packet; handle 0 when the ring is full or no signal can be had. Called
   // by one thread at a time (the queue's).
-  abi::hsa_signal_t begin(const Kernel* kernel, std::uint32_t row);
+  abi::hsa_signal_t begin(const Kernel* kernel, std::uint32_t row, std::uint64_t nth);
 
   // Records whatever has completed. Returns at once when another thread is at it.
   void collect();
@@ -66,6 +67,7 @@ class TimingRing {
     abi::hsa_signal_t signal{};
     const Kernel* kernel = nullptr;
     std::uint32_t row = 0;
+    std::uint64_t nth = 0;
   };
   TimeSink& sink_;
   abi::hsa_agent_t agent_;
@@ -83,12 +85,13 @@ class SignalProxies {
   // A stand-in for `original`; `original` itself when none can be had (the dispatch is then lost to timing).
   // `in_flight` is raised now and lowered once the original has been completed; it must outlive that.
   abi::hsa_signal_t stand_in(abi::hsa_signal_t original, abi::hsa_agent_t agent, std::uint32_t row,
-                             std::shared_ptr<std::atomic<std::uint64_t>> in_flight);
+                             std::uint64_t nth, std::shared_ptr<std::atomic<std::uint64_t>> in_flight);
 
   // Completes `original` when `own` completes, with its timestamps. Used for a dispatch whose capture was
   // given up.
   bool forward_later(abi::hsa_signal_t own, abi::hsa_signal_t original, abi::hsa_agent_t agent,
-                     std::uint32_t row, std::shared_ptr<std::atomic<std::uint64_t>> in_flight);
+                     std::uint32_t row, std::uint64_t nth,
+                     std::shared_ptr<std::atomic<std::uint64_t>> in_flight);
 
   [[nodiscard]] std::uint64_t in_flight() const { return total_in_flight_.load(std::memory_order_relaxed); }
 
@@ -99,6 +102,7 @@ class SignalProxies {
     abi::hsa_signal_t original{};
     abi::hsa_agent_t agent{};
     std::uint32_t row = 0;
+    std::uint64_t nth = 0;
     bool pooled = true;
     std::shared_ptr<std::atomic<std::uint64_t>> in_flight;
   };

@@ -65,7 +65,7 @@ TEST(durations_are_summed_exactly_from_several_threads) {
   const auto file = live::LiveFile::create(scratch.path(), &warning);
   live::Row& row = file->row(file->add_row({}));
   const auto add = [&row](std::uint64_t from) {
-    for (std::uint64_t ns = from; ns <= 20000; ns += 2) live::count_time(row, ns);
+    for (std::uint64_t ns = from; ns <= 20000; ns += 2) live::count_time(row, ns, ns + 7);
   };
   std::thread odd(add, 1), even(add, 2);
   odd.join();
@@ -74,6 +74,7 @@ TEST(durations_are_summed_exactly_from_several_threads) {
   EXPECT_EQ(row.total_ns.load(), std::uint64_t{20000} * 20001 / 2);
   EXPECT_EQ(row.min_ns.load(), std::uint64_t{1});
   EXPECT_EQ(row.max_ns.load(), std::uint64_t{20000});
+  EXPECT_EQ(row.slowest.load(), 20007u);
   EXPECT_EQ(row.histogram[0].load(), 1u);  // 1
   EXPECT_EQ(row.histogram[1].load(), 2u);  // 2, 3
   EXPECT_EQ(row.histogram[13].load(), 8192u);

@@ -188,9 +188,8 @@ class ExtractDialog(KerncapDialog[Path]):
     def _show_room(self) -> None:
         from kerncap.core.captures import free_bytes
 
-        program = self._origin.program
-        expected = int(getattr(program, "allocated_bytes", 0) or 0)
-        text, tight = room_text(self.query_one("#output", Input).value, expected, free_bytes)
+        output = self.query_one("#output", Input).value
+        text, tight = room_text(output, self._origin.allocated, free_bytes)
         room = self.query_one("#room", Static)
         room.update(Content(text))
         room.set_class(tight, "-tight")

@@ -28,6 +28,7 @@ class Origin:
     source_dir: Path | None
     program: Program | None
     running: bool
+    allocated: int = 0  # bytes that the program has from the runtime; 0: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def parse_grid(text: str) -> tuple[int, int, int] | None:
 
 def slowest_number(kernel: KernelStats) -> int:
     """Which dispatch took longest, from 1; 0 where that is not known."""
-    return int(getattr(kernel, "slowest_dispatch", 0))
+    return kernel.slowest_dispatch
 
 
 def wanted_of(fields: Fields, kernel: KernelStats, origin: Origin) -> Wanted:
@@ -140,5 +141,6 @@ def room_text(output: str, expected: int, free: Callable[[Path], int]) -> tuple[
         return "the free space there cannot be told", False
     if not expected:
         return f"{size_text(room)} free; how much the kernel reaches shows when it is saved", False
-    text = f"at most {size_text(expected)} are allocated; {size_text(room)} free"
+    # Holes take no room; what changed is saved a second time, and is a part of the first.
+    text = f"at most {size_text(expected)}, all that the program has allocated; {size_text(room)} free"
     return text, expected > room

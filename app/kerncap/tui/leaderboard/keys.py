@@ -20,6 +20,7 @@ ACTIONS = (
         "Filter",
         "Show what a regular expression fits; with ! before it, the rest.",
         "filter",
+        priority=True,
     ),
     Action("freeze", "f", "Freeze the order", "Rows stay where they are; figures go on.", "freeze"),
     Action("pause", "p", "Pause the view", "Nothing moves on screen; collection goes on.", "pause"),

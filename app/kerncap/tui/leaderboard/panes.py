@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -22,7 +23,6 @@ class FilterLine(Horizontal):
 
     DEFAULT_CSS = """
     FilterLine { height: 1; display: none; background: $surface; }
-    FilterLine.-open { display: block; }
     FilterLine Static { width: auto; }
     FilterLine Input { width: 1fr; height: 1; border: none; padding: 0; background: $surface; }
     FilterLine #filter-problem { color: $text-error; padding-left: 1; max-width: 60%; }
@@ -55,17 +55,22 @@ class FilterLine(Horizontal):
     def open(self, text: str, back: Widget) -> None:
         """Shows the line with `text` to change; `back` gets the focus when it is done with."""
         self._back = back
-        self.add_class("-open")
+        self.display = True
         field = self.query_one(Input)
         field.value = text
-        field.focus()
+        # At once, not by `focus()`, which is a message: the next key may have been typed already.
+        self.screen.set_focus(field)
         field.action_end()
+
+    def type(self, key: str, character: str) -> None:
+        """As if it had been typed, after what is under way to the field already."""
+        self.query_one(Input).post_message(events.Key(key, character))
 
     def close(self) -> None:
         """Hides it."""
-        self.remove_class("-open")
         if self._back is not None:
-            self._back.focus()
+            self.screen.set_focus(self._back)
+        self.display = False
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Applied at every key; what is no expression yet changes nothing."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,8 +12,6 @@ from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.timer import Timer
 
-from kerncap.core.errors import KerncapError
-from kerncap.core.workload import Command, parse_command
 from kerncap.tui.actions import bindings
 from kerncap.tui.leaderboard.detail import DetailPane
 from kerncap.tui.leaderboard.header import BoardHeader, Heading, State
@@ -37,6 +34,7 @@ from kerncap.tui.widgets.line_table import LineTable
 
 if TYPE_CHECKING:
     from kerncap.core.live import KernelStats
+    from kerncap.core.workload import Command
     from kerncap.tui.services.program import Program
 
 _LOOK_FOR_SOURCE_S = 1.0
@@ -69,6 +67,7 @@ class LeaderboardScreen(KerncapScreen):
         self._runs = 0
         self._heading = Heading()
         self._latest = Board()  # the newest figures, which a paused view does not show yet
+        self._allocated = 0  # the most that the program has had from the runtime
         self._hertz = 5.0
         self._detailed = 0.0  # when the detail pane was last drawn, and for which kernel
         self._detailed_kernel: str | None = None
@@ -107,12 +106,14 @@ class LeaderboardScreen(KerncapScreen):
         table.focus()
         self._arrange_panes()
         if self.command is not None:
-            self.call_after_refresh(self._start)
+            self.call_after_refresh(self.start)
         else:
             table.idle_text = "Press r to run a program, c for the captures on disk."
             table.rank()
             self._show_heading()
-            self.call_after_refresh(self._offer_resume)
+            from kerncap.tui.leaderboard.prompts import offer_resume
+
+            self.call_after_refresh(offer_resume, self)
 
     def on_resize(self, event: events.Resize) -> None:
         """Panes follow the size of the terminal unless the user has decided."""
@@ -131,38 +132,6 @@ class LeaderboardScreen(KerncapScreen):
             wish = self.kerncap.remembered.get(f"leaderboard.{name}", "auto")
             self.query_one(kind).display = room if wish == "auto" else wish == "on"
 
-    def _offer_resume(self) -> None:
-        remembered = self.kerncap.remembered
-        if not remembered.get("resume.cut_off", False):
-            return
-        if self.kerncap.workbench is not None:  # the user has said where to go on
-            remembered.set("resume.cut_off", None)
-            return
-        from kerncap.tui.widgets.confirm import Confirm
-
-        directory = remembered.get("resume.workbench", "")
-        words = remembered.get("resume.command", [])
-        if directory and Path(directory).is_dir():
-            question = f"The last session was cut off, with the workbench on {directory}. Go on there?"
-        elif words:
-            question = f"The last session was cut off while it ran {shlex.join(words)}. Run it again?"
-        else:
-            return
-
-        def answered(yes: bool | None) -> None:
-            remembered.set("resume.cut_off", None)
-            if not yes:
-                return
-            if words:
-                self.command = Command(tuple(words))
-            if directory and Path(directory).is_dir():
-                self._show_heading()
-                self.kerncap.open_workbench(directory)
-            else:
-                self._start()
-
-        self.app.push_screen(Confirm(question, "Resume", "No"), answered)
-
     def close_down(self) -> None:
         """The program ends with us."""
         if self.program is not None:
@@ -175,7 +144,8 @@ class LeaderboardScreen(KerncapScreen):
         """Whether the program runs, or is about to."""
         return self._heading.state in (State.STARTING, State.RUNNING, State.STOPPING)
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Runs the command."""
         assert self.command is not None
         app = self.kerncap
         self._runs += 1
@@ -185,6 +155,7 @@ class LeaderboardScreen(KerncapScreen):
         self.query_one(OutputPane).begin()
         self.program = app.make_program(self._runs, self.command, app.device, self.post_message, self._hertz)
         app.remembered.set("resume.command", list(self.command.arguments))
+        app.remembered.set("resume.variables", [list(pair) for pair in self.command.variables] or None)
         self._show_heading(
             state=State.STARTING, outcome="", paused=False, board=Board(), device=app.device or ""
         )
@@ -201,6 +172,7 @@ class LeaderboardScreen(KerncapScreen):
         if message.run != self._runs:
             return
         self._latest = message.board
+        self._allocated = max(self._allocated, message.board.allocated)
         if self._heading.paused:
             return
         self.table.take(message.board)
@@ -254,6 +226,10 @@ class LeaderboardScreen(KerncapScreen):
         return bool(self.query_one(OutputPane).count)
 
     # What is on screen
+
+    def refresh_heading(self) -> None:
+        """What the header shows may have changed."""
+        self._show_heading()
 
     def _show_heading(self, **changes: Any) -> None:
         table = self.table
@@ -355,8 +331,12 @@ class LeaderboardScreen(KerncapScreen):
         self._show_heading()
 
     def action_filter(self) -> None:
-        """Opens the filter line."""
-        self.query_one(FilterLine).open(self.table.filter.text, self.table)
+        """Opens the filter line; there, its key is a letter like any other."""
+        line = self.query_one(FilterLine)
+        if line.display:
+            line.type("slash", "/")
+        else:
+            line.open(self.table.filter.text, self.table)
 
     @on(FilterLine.Changed)
     def _filter_changed(self, message: FilterLine.Changed) -> None:
@@ -442,54 +422,22 @@ class LeaderboardScreen(KerncapScreen):
         elif self.running:
             self.tell("The program runs already: x ends it.", "warning")
         else:
-            self._start()
+            self.start()
 
     def action_run_other(self) -> None:
         """Asks for a program."""
         if self.running:
             self.tell("A program runs already: x ends it.", "warning")
             return
-        from kerncap.tui.widgets.ask import AskText
+        from kerncap.tui.leaderboard.prompts import ask_for_program
 
-        last = shlex.join(
-            self.command.arguments if self.command else self.kerncap.remembered.get("resume.command", [])
-        )
-
-        def check(text: str) -> str | None:
-            try:
-                parse_command(text=text)
-            except KerncapError as error:
-                return error.message
-            return None
-
-        def answered(text: str | None) -> None:
-            if text is not None:
-                self.command = parse_command(text=text)
-                self._start()
-
-        hint = "Split into words as a shell would, and run without one. NAME=VALUE before it sets a variable."
-        self.app.push_screen(AskText("Program to run:", last, hint=hint, check=check), answered)
+        ask_for_program(self)
 
     def action_device(self) -> None:
         """Asks for the device of the next run."""
-        from kerncap.tui.widgets.ask import AskText
+        from kerncap.tui.leaderboard.prompts import ask_for_device
 
-        def check(text: str) -> str | None:
-            from kerncap.core.devices import resolve_device
-
-            try:
-                resolve_device(text or None)
-            except KerncapError as error:
-                return error.message
-            return None
-
-        def answered(text: str | None) -> None:
-            if text is not None:
-                self.kerncap.device = text or None
-                self.tell(f"The next run is on {text or 'auto'}.")
-
-        hint = "rocm[:N], sim:gfx942[xN], or nothing for KERNCAP_DEVICE, else auto"
-        self.app.push_screen(AskText("Device:", self.kerncap.device or "", hint=hint, check=check), answered)
+        ask_for_device(self)
 
     def action_captures(self) -> None:
         """The captures on disk."""
@@ -508,9 +456,8 @@ class LeaderboardScreen(KerncapScreen):
             return
         from kerncap.tui.extract.dialog import ExtractDialog, Origin
 
-        origin = Origin(
-            self.command, self.kerncap.device, self.kerncap.source_dir, self.program, self.running
-        )
+        app = self.kerncap
+        origin = Origin(self.command, app.device, app.source_dir, self.program, self.running, self._allocated)
 
         def done(directory: Path | None) -> None:
             if directory is not None:

@@ -60,6 +60,7 @@ def board_of(snapshot: Snapshot, elapsed_s: float) -> Board:
         simulated=snapshot.simulated,
         devices=tuple(dict.fromkeys(name for p in snapshot.processes for name in p.devices)),
         processes=len(snapshot.processes),
+        allocated=sum(p.allocated for p in snapshot.processes if not p.exited),
         notes=tuple(f"process {p.pid}: {p.message}" for p in snapshot.processes if p.message),
     )
 
