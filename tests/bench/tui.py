@@ -17,7 +17,7 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.report import Report, median, spread
@@ -34,7 +34,13 @@ _LAUNCHES = 100_000
 class Pty:
     """kerncap in a pseudo-terminal; reads what it draws."""
 
-    def __init__(self, words: list[str], folder: Path, hertz: float | None = None) -> None:
+    def __init__(
+        self,
+        words: list[str],
+        folder: Path,
+        hertz: float | None = None,
+        more: Mapping[str, str] | None = None,
+    ) -> None:
         config = folder / "config/kerncap"
         config.mkdir(parents=True, exist_ok=True)
         (config / "tui.toml").write_text(f"refresh_hz = {hertz:g}\n" if hertz else "")
@@ -47,6 +53,7 @@ class Pty:
         }
         for name in ("NO_COLOR", "SSH_CONNECTION"):
             variables.pop(name, None)
+        variables.update(more or {})
         self.started = time.perf_counter()
         self.pid, self.master = pty.fork()
         if self.pid == 0:
@@ -98,14 +105,17 @@ class Pty:
                 os.kill(self.pid, signal.SIGKILL)
                 os.waitpid(self.pid, 0)
                 break
+        self.read(0.05)
         os.close(self.master)
 
 
 @contextlib.contextmanager
-def running(words: list[str], hertz: float | None = None) -> Iterator[Pty]:
-    """kerncap tui with further arguments."""
+def running(
+    words: list[str], hertz: float | None = None, more: Mapping[str, str] | None = None
+) -> Iterator[Pty]:
+    """kerncap tui with further arguments, and further variables."""
     with tempfile.TemporaryDirectory() as folder:
-        terminal = Pty([*KERNCAP, *words], Path(folder), hertz)
+        terminal = Pty([*KERNCAP, *words], Path(folder), hertz, more)
         try:
             yield terminal
         finally:
