@@ -1,4 +1,4 @@
-"""What is sent to a terminal: colours that it can show, the mouse only where it is wanted, order at the end."""
+"""What is sent to a terminal: colours that it has, the mouse only where it is wanted, order at the end."""
 
 from __future__ import annotations
 
