@@ -53,7 +53,6 @@ struct Control {
   MemoryMode memory;
   std::uint64_t nth;  // the n-th dispatch of the kernel in its process, from 1, counted from process
                       // start; 0: the next one
-  std::uint64_t min_duration_ns;  // 0, or: only a dispatch ... reserved for "slowest so far"
   std::uint64_t timeout_ms;       // limit for drain and for the dispatch itself
   std::uint32_t
       exit_after;  // 1: end the program (whole process, _exit status 0) once the capture is complete

@@ -53,6 +53,11 @@ class CompileFile:
     root: Path
     layout: tuple[tuple[int, int], ...]
 
+    @property
+    def sources(self) -> list[str]:
+        """What the variant is made of, relative to the reproducer: the unit first, its headers, this file."""
+        return list(dict.fromkeys([self.variant, *self.files.values(), NAME]))
+
     def write(self, directory: Path) -> None:
         """Into `directory`/compile.json."""
         write_json(

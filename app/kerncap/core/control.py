@@ -229,7 +229,6 @@ class Session:
         for name, value in (
             ("memory", int(request.memory)),
             ("nth", request.nth),
-            ("min_duration_ns", 0),
             ("timeout_ms", max(1, int(request.timeout_s * 1000))),
             ("exit_after", int(request.exit_after)),
             ("pattern_exact", int(request.exact)),

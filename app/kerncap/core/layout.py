@@ -105,7 +105,6 @@ CONTROL = _struct(
         ("request", "<u4"),
         ("memory", "<u4"),
         ("nth", "<u8"),
-        ("min_duration_ns", "<u8"),
         ("timeout_ms", "<u8"),
         ("exit_after", "<u4"),
         ("pattern_exact", "<u4"),

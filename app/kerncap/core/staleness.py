@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kerncap.core.compile_file import NAME, CompileFile
+from kerncap.core.compile_file import NAME, OUTPUT, CompileFile
 from kerncap.core.errors import KerncapError
-
-BUILT = "optimized.hsaco"
 
 
 def newer_source(hsaco: Path) -> Path | None:
@@ -16,12 +14,11 @@ def newer_source(hsaco: Path) -> Path | None:
     None for a code object that lies elsewhere or has another name: that one stands for itself.
     """
     directory = hsaco.absolute().parent
-    if hsaco.name != BUILT or not (directory / NAME).is_file():
+    if hsaco.name != OUTPUT or not (directory / NAME).is_file():
         return None
     try:
-        plan = CompileFile.read(directory)
         built = hsaco.stat().st_mtime_ns
-        for copy in dict.fromkeys([plan.variant, *plan.files.values(), NAME]):
+        for copy in CompileFile.read(directory).sources:
             source = directory / copy
             if source.is_file() and source.stat().st_mtime_ns > built:
                 return source

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import watchfiles
 
-from kerncap.core.compile_file import NAME, CompileFile
+from kerncap.core.compile_file import CompileFile
 
 # Editors write, rename and touch within a few milliseconds; later than this is a new save.
 _QUIET_MS = 40
@@ -25,9 +25,7 @@ class Sources:
         self._paths = self._list()
 
     def _list(self) -> list[Path]:
-        plan = CompileFile.read(self.directory)
-        copies = dict.fromkeys([plan.variant, *plan.files.values(), NAME])
-        return [self.directory / c for c in copies]
+        return [self.directory / copy for copy in CompileFile.read(self.directory).sources]
 
     @property
     def paths(self) -> list[Path]:

@@ -76,6 +76,16 @@ hipError_t find_variable(const void* symbol, void** address, std::size_t* bytes)
   return module->variable(entry->second.name, address, bytes) ? hipSuccess : hipErrorInvalidSymbol;
 }
 
+// Where `bytes` bytes of a variable begin, `offset` into it; they must lie in it.
+hipError_t find_part(const void* symbol, std::size_t bytes, std::size_t offset, char** place) {
+  void* address = nullptr;
+  std::size_t size = 0;
+  if (const hipError_t error = find_variable(symbol, &address, &size); error != hipSuccess) return error;
+  if (offset > size || bytes > size - offset) return hipErrorInvalidValue;
+  *place = static_cast<char*>(address) + offset;
+  return hipSuccess;
+}
+
 }  // namespace
 
 #pragma GCC visibility push(default)
@@ -167,20 +177,16 @@ hipError_t hipGetSymbolSize(size_t* bytes, const void* symbol) {
 
 hipError_t hipMemcpyToSymbol(const void* symbol, const void* src, size_t bytes, size_t offset,
                              hipMemcpyKind kind) {
-  void* address = nullptr;
-  std::size_t size = 0;
-  if (const hipError_t error = find_variable(symbol, &address, &size); error != hipSuccess)
+  char* place = nullptr;
+  if (const hipError_t error = find_part(symbol, bytes, offset, &place); error != hipSuccess)
     return record(error);
-  if (offset > size || bytes > size - offset) return record(hipErrorInvalidValue);
-  return hipMemcpy(static_cast<char*>(address) + offset, src, bytes, kind);
+  return hipMemcpy(place, src, bytes, kind);
 }
 
 hipError_t hipMemcpyFromSymbol(void* dst, const void* symbol, size_t bytes, size_t offset,
                                hipMemcpyKind kind) {
-  void* address = nullptr;
-  std::size_t size = 0;
-  if (const hipError_t error = find_variable(symbol, &address, &size); error != hipSuccess)
+  char* place = nullptr;
+  if (const hipError_t error = find_part(symbol, bytes, offset, &place); error != hipSuccess)
     return record(error);
-  if (offset > size || bytes > size - offset) return record(hipErrorInvalidValue);
-  return hipMemcpy(dst, static_cast<char*>(address) + offset, bytes, kind);
+  return hipMemcpy(dst, place, bytes, kind);
 }
