@@ -52,8 +52,14 @@ OpcodeTable::OpcodeTable(std::vector<Opcode> rows) : rows_(std::move(rows)) {
 }
 
 const OpcodeTable* opcode_table(Arch arch) {
-  static const OpcodeTable gfx942{parse(kGfx942)};
-  return arch == Arch::gfx942 ? &gfx942 : nullptr;
+  // Never destroyed: queues still decode while a program that returned with dispatches in flight ends.
+  union Kept {
+    OpcodeTable table;
+    Kept() : table{parse(kGfx942)} {}
+    ~Kept() {}
+  };
+  static const Kept gfx942;
+  return arch == Arch::gfx942 ? &gfx942.table : nullptr;
 }
 
 }  // namespace kerncap::sim::isa

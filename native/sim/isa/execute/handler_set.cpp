@@ -99,27 +99,33 @@ void run(Wave& w) {
   }
 }
 
-}  // namespace
-
-const HandlerSet& handler_set() {
-  static const HandlerSet set = [] {
-    HandlerSet s;
+// Filled once and never destroyed: queues still decode while a program that returned with dispatches in
+// flight ends.
+union KeptHandlers {
+  HandlerSet set;
+  KeptHandlers() : set{} {
 #if defined(__AVX2__)
-    s.level = "x86-64-v3";
+    set.level = "x86-64-v3";
 #else
-    s.level = "x86-64";
+    set.level = "x86-64";
 #endif
-    const auto add = [&s](const Family& family) {
+    const auto add = [this](const Family& family) {
       for (std::size_t n = 0; n < family.count; ++n)
-        s.by_name.emplace(family.entries[n].mnemonic, family.entries[n]);
+        set.by_name.emplace(family.entries[n].mnemonic, family.entries[n]);
     };
 #define X(name) add(family_##name);
     KERNCAP_SIM_FAMILIES(X)
 #undef X
-    s.run = run;
-    return s;
-  }();
-  return set;
+    set.run = run;
+  }
+  ~KeptHandlers() {}
+};
+
+}  // namespace
+
+const HandlerSet& handler_set() {
+  static const KeptHandlers kept;
+  return kept.set;
 }
 
 }  // namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL
