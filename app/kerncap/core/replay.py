@@ -298,7 +298,7 @@ def _launch_overhead(replayer: Replayer, clock: str) -> float | None:
 
 def _dump(replayer: Replayer, directory: Path) -> str:
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise unwritable(directory, error) from None
     names = replayer.dump(directory.absolute())

@@ -12,10 +12,8 @@ import selectors
 import signal
 import subprocess
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from urllib.parse import unquote_to_bytes
 
 import numpy as np
 import numpy.typing as npt
@@ -25,96 +23,45 @@ from kerncap.core.errors import (
     DamagedCaptureError,
     DeviceError,
     InconclusiveError,
-    KerncapError,
     UsageError,
 )
 from kerncap.core.launch import Launch, emptied_launch
 from kerncap.core.native import REPLAYER, SIM_RUNTIME, native_path
 from kerncap.core.records import Capture
+from kerncap.core.replies import (
+    NO_DATA,
+    RUN_DTYPE,
+    SCOPES,
+    TIMES,
+    Differences,
+    KernelFault,
+    KernelTimeout,
+    RangeList,
+    Reply,
+    Variant,
+    escape,
+    range_list,
+    unescape,
+)
 from kerncap.core.scratch import scratch
 
-RUN_DTYPE = np.dtype(
-    [
-        ("address", "<u8"),
-        ("bytes", "<u8"),
-        ("different", "<u8"),
-        ("data_offset", "<u8"),
-        ("region", "<u4"),
-        ("flags", "<u4"),
-    ]
-)
-NO_DATA = (1 << 64) - 1
-_TIMES = np.dtype([("start", "<u8"), ("end", "<u8")])
-_RANGES = np.dtype([("address", "<u8"), ("bytes", "<u8")])
-_SCOPES = np.dtype([("region", "<u8"), ("bytes", "<u8")])
+__all__ = [
+    "NO_DATA",
+    "RUN_DTYPE",
+    "Differences",
+    "KernelFault",
+    "KernelTimeout",
+    "RangeList",
+    "Replayer",
+    "Reply",
+    "Variant",
+    "device_for",
+]
+
 _GRACE_SECONDS = 30.0
 # No kernel sends these: somebody ended the replayer, which says nothing of a variant.
 _FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT})
 _ROCM_LIBRARY = "libhsa-runtime64.so.1"
-
-
-class KernelFault(KerncapError):
-    """The kernel faulted on the device. `address` is what it touched, 0 where that is not known."""
-
-    exit_code = 1
-
-    def __init__(self, message: str, address: int = 0) -> None:
-        super().__init__(message, address=address)
-        self.address = address
-
-
-class KernelTimeout(KerncapError):
-    """The kernel did not end within its limit."""
-
-    exit_code = 1
-
-
-@dataclass
-class Reply:
-    """The answer to one request."""
-
-    values: dict[str, str] = field(default_factory=dict)
-    data: dict[str, bytes] = field(default_factory=dict)
-    notes: list[tuple[str, str]] = field(default_factory=list)
-
-    def integer(self, key: str) -> int:
-        return int(self.values[key], 0)
-
-    def noted(self, key: str) -> list[str]:
-        return [text for name, text in self.notes if name == key]
-
-
-@dataclass(eq=False)
-class Variant:
-    """A code object as loaded in the replayer: number 0 is the captured one."""
-
-    launch: Launch
-    number: int = -1
-    generation: int = -1  # of the process that has it
-    base: int = 0  # where its lowest segment is
-    unmatched: tuple[str, ...] = ()  # module variables of the capture that it does not have
-    unmatched_bytes: int = 0  # bytes the application changed that it has no place for
-
-
-@dataclass(frozen=True)
-class Differences:
-    """What a comparison found. `runs` is of RUN_DTYPE, by address; their bytes are in `data`."""
-
-    runs: npt.NDArray[np.void]
-    data: npt.NDArray[np.uint8]
-    compared: int
-    different: int
-    seconds: float
-    compared_in: dict[int, int] = field(default_factory=dict)  # bytes compared, by region
-
-
-@dataclass(frozen=True)
-class RangeList:
-    """A set of bytes: how many, in how many ranges, and the first 4096 of those (address, bytes)."""
-
-    bytes: int
-    count: int
-    ranges: npt.NDArray[np.void]
 
 
 def device_for(capture: Capture, wanted: str | Device | None = None) -> Device:
@@ -227,6 +174,7 @@ class Replayer:
                 stderr=errors,
                 env=environment,
                 start_new_session=True,
+                umask=0o077,  # what it writes is a program's memory
             )
         self._pending.clear()
         self.generation += 1
@@ -285,7 +233,7 @@ class Replayer:
         self.start()
         assert self._process is not None
         assert self._process.stdin is not None
-        line = " ".join([command, *(_escape(str(argument)) for argument in arguments)])
+        line = " ".join([command, *(escape(str(argument)) for argument in arguments)])
         try:
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
@@ -300,17 +248,17 @@ class Replayer:
             words = self._read_line(deadline, command).split(" ")
             kind = words[0]
             if kind == "note":
-                reply.notes.append((words[1], _unescape(words[2])))
+                reply.notes.append((words[1], unescape(words[2])))
             elif kind == "data":
                 reply.data[words[1]] = self._read_bytes(int(words[2]), deadline, command)
             elif kind == "ok":
                 for word in words[1:]:
                     key, _, value = word.partition("=")
                     if key:
-                        reply.values[key] = _unescape(value)
+                        reply.values[key] = unescape(value)
                 return reply
             elif kind == "error":
-                self._raise(words[1], int(words[2], 16), _unescape(words[3]), started=command != "start")
+                self._raise(words[1], int(words[2], 16), unescape(words[3]), started=command != "start")
             else:
                 self.stop()
                 raise DeviceError(f"kerncap-replay answered {command} with {kind!r}; see {self._errors}")
@@ -454,7 +402,7 @@ class Replayer:
             ),
             limit_s=limit * (count * batch + 1) + _GRACE_SECONDS,
         )
-        times = np.frombuffer(reply.data["times" if clock == "dispatch" else "events"], _TIMES)
+        times = np.frombuffer(reply.data["times" if clock == "dispatch" else "events"], TIMES)
         return np.stack([times["start"], times["end"]], axis=1).astype(np.int64)
 
     def restore(self, *, full: bool = False) -> None:
@@ -470,13 +418,13 @@ class Replayer:
     def written_set(self, variant: Variant) -> tuple[RangeList, int]:
         """The written set, and how many of its bytes the application's run left with the value they had."""
         reply = self.request("set", self._number(variant))
-        return _range_list(reply), reply.integer("silent")
+        return range_list(reply), reply.integer("silent")
 
     def ranges(self, which: str, variant: Variant) -> RangeList:
         """What the variant stored to in its last tracked run: `written`; of that, what is `outside` of the
         written set; or what of the set is `missing` from it.
         """
-        return _range_list(self.request(which, self._number(variant)))
+        return range_list(self.request(which, self._number(variant)))
 
     def compare(
         self,
@@ -500,7 +448,7 @@ class Replayer:
             float(reply.values["seconds"]),
             {
                 int(row["region"]): int(row["bytes"])
-                for row in np.frombuffer(reply.data.get("compared", b""), _SCOPES)
+                for row in np.frombuffer(reply.data.get("compared", b""), SCOPES)
             },
         )
 
@@ -517,22 +465,3 @@ class Replayer:
     def dump(self, directory: Path) -> list[str]:
         """Writes the regions that were written to; the files' names."""
         return self.request("dump", directory).data["files"].decode().splitlines()
-
-
-def _range_list(reply: Reply) -> RangeList:
-    return RangeList(
-        reply.integer("bytes"), reply.integer("ranges"), np.frombuffer(reply.data["ranges"], _RANGES)
-    )
-
-
-def _escape(text: str) -> str:
-    if text in ("", "-"):
-        return "-" if not text else "%2D"
-    return "".join(
-        f"%{byte:02X}" if byte <= 32 or byte in (37, 127) else chr(byte) if byte < 127 else f"%{byte:02X}"
-        for byte in text.encode("utf-8", "surrogateescape")
-    )
-
-
-def _unescape(word: str) -> str:
-    return "" if word == "-" else os.fsdecode(unquote_to_bytes(word))
