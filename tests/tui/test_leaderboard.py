@@ -10,8 +10,10 @@ import pytest
 from textual import events
 from textual.keys import key_to_character
 
+from kerncap.tui.leaderboard.detail import arguments
 from kerncap.tui.leaderboard.header import State
 from kerncap.tui.leaderboard.ranking import Filter, Sort
+from kerncap.tui.services.source_sites import Found
 from kerncap.tui.widgets.bars import StatusLine
 from tui.stage import NAMES, board, five, kernel, stage
 
@@ -315,7 +317,37 @@ async def test_the_detail_pane_has_everything() -> None:
         text = st.text()
         for part in (NAMES[0], "_Z0k", "8192 x 1 x 1 work-items in 128 workgroups", "40 VGPRs", "LDS 4096 B"):
             assert part in text
+        assert "takes    void const*, float*, int" in text
         assert "8.192 us to 16.38 us" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "takes"),
+    [
+        ("rms_norm", ""),
+        ("void ns::mul<(type)39>(int*, float (&)[4])", "int*, float (&)[4]"),
+        ("void (anonymous namespace)::k<(3>2)>(int)", "int"),
+        ("f[abi:cxx11](int)[with T = float]", "int"),
+        ("broken(", ""),
+    ],
+)
+def test_parameters_in_a_name(name: str, takes: str) -> None:
+    assert arguments(kernel(1, name), Found()) == takes
+
+
+async def test_where_it_is_written_and_what_it_takes_come_from_the_source(own_home: Path) -> None:
+    (own_home / "k.hip").write_text(
+        '#include <hip/hip_runtime.h>\n\nextern "C" __global__ void __launch_bounds__(64)\n'
+        "    rms_norm(const float* __restrict__ x,\n             float* out, int n) { out[0] = x[0]; }\n"
+    )
+    async with stage(source_dir=own_home) as st:
+        await st.show(kernel(1, "rms_norm", symbol="rms_norm"))
+        for _ in range(60):
+            if "k.hip:" in st.text():
+                break
+            await st.pilot.pause(0.1)
+        assert "takes    const float* __restrict__ x, float* out, int n" in st.text()
+        assert "k.hip:" in st.text()
 
 
 async def test_program_output_is_shown_without_markup() -> None:

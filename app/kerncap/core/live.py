@@ -232,6 +232,8 @@ class LiveFile:
         live = rows[used]
         # Whole columns to Python numbers at once: a thousand kernels, ten times a second, on a slow machine.
         columns = [live[name].tolist() for name in _CHANGING]
+        for place in (_CHANGING.index("grid"), _CHANGING.index("block")):
+            columns[place] = list(map(tuple, columns[place]))
         histograms = live["histogram"]
         kernels = []
         for index, histogram, calls, timed, total, least, most, last, seen, grid, block, lds, slowest in zip(
@@ -247,8 +249,8 @@ class LiveFile:
                     least if timed else 0,
                     most if timed else 0,
                     last,
-                    tuple(grid),
-                    tuple(block),
+                    grid,
+                    block,
                     lds,
                     seen,
                     histogram,

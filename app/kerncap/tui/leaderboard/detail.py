@@ -9,6 +9,7 @@ from textual.geometry import Size
 from kerncap.core.names import one_line
 from kerncap.tui.leaderboard.columns import bar, duration
 from kerncap.tui.leaderboard.ranking import slowest_bins
+from kerncap.tui.services.source_sites import Found, parameters_at
 from kerncap.tui.workbench.lines import Line, LineView, wrap
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _BAR_CELLS = 24
 _MOST_BINS = 24
 _LABEL = 9
+_NOTHING = Found()
 _HEIGHT_STEP = 8
 
 
@@ -24,7 +26,19 @@ def _sizes(values: tuple[int, int, int]) -> str:
     return " x ".join(map(str, values))
 
 
-def facts(kernel: KernelStats, source: str, clock: str) -> list[tuple[str, str]]:
+def arguments(kernel: KernelStats, source: Found) -> str:
+    """What it takes: as written in its source, else by the types in its name, else nothing."""
+    if source.parameters:
+        return source.parameters
+    depth = 0
+    for index, char in enumerate(kernel.name.replace("(anonymous namespace)", "{anonymous_namespace}")):
+        if char == "(" and depth == 0:  # the first bracket outside of template arguments
+            return parameters_at(kernel.name[index:], "")
+        depth += (char in "<[{") - (char in ">]}" and depth > 0)
+    return ""
+
+
+def facts(kernel: KernelStats, source: Found, clock: str) -> list[tuple[str, str]]:
     """Labels and values."""
     groups = 1
     for size, block in zip(kernel.grid, kernel.block, strict=True):
@@ -45,8 +59,11 @@ def facts(kernel: KernelStats, source: str, clock: str) -> list[tuple[str, str]]
         ),
         ("calls", f"{kernel.calls}, {kernel.timed} of them timed"),
     ]
-    if source:
-        lines.append(("source", source))
+    takes = arguments(kernel, source)
+    if takes:
+        lines.insert(4, ("takes", one_line(takes)))
+    if source.place:
+        lines.append(("source", source.place))
     return lines
 
 
@@ -59,7 +76,7 @@ def histogram(kernel: KernelStats) -> list[tuple[str, int, float]]:
     return [(f"{duration(2**i)} to {duration(2 ** (i + 1))}", n, n / most) for i, n in bins]
 
 
-def lines_of(kernel: KernelStats | None, source: str, clock: str, width: int) -> list[Line]:
+def lines_of(kernel: KernelStats | None, source: Found, clock: str, width: int) -> list[Line]:
     """The pane's lines, `width` cells wide. Names are text, never markup."""
     if kernel is None:
         return [[("No kernel is selected.", "dim")]]
@@ -87,7 +104,7 @@ class DetailPane(LineView):
         super().__init__(id="detail")
         self._shown = ""
 
-    def show_kernel(self, kernel: KernelStats | None, source: str = "", clock: str = "") -> None:
+    def show_kernel(self, kernel: KernelStats | None, source: Found = _NOTHING, clock: str = "") -> None:
         """Shows a kernel; the place on its page stays while it is the same one."""
         lines = lines_of(kernel, source, clock, self.size.width)
         if lines == self.lines:

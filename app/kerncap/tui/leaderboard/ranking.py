@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from kerncap.core.names import base_name
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
 
 # Sort key -> (value, largest first).
 SORTS: dict[str, tuple[Callable[[KernelStats], Any], bool]] = {
-    "total": (lambda k: k.total_ns, True),
-    "calls": (lambda k: k.calls, True),
+    "total": (attrgetter("total_ns"), True),
+    "calls": (attrgetter("calls"), True),
     "mean": (lambda k: k.mean_ns, True),
-    "min": (lambda k: k.min_ns, True),
-    "max": (lambda k: k.max_ns, True),
+    "min": (attrgetter("min_ns"), True),
+    "max": (attrgetter("max_ns"), True),
     "name": (lambda k: base_name(k.name).lower(), False),
-    "kind": (lambda k: k.kind, False),
-    "recent": (lambda k: k.last_seen_ns, True),
+    "kind": (attrgetter("kind"), False),
+    "recent": (attrgetter("last_seen_ns"), True),
 }
 
 
@@ -76,22 +77,21 @@ class Filter:
         return found != self.inverse
 
 
-def name_order(kernels: Sequence[KernelStats]) -> dict[str, int]:
-    """The place of each kernel by name and id: what decides between equal ones."""
-    by_name = sorted((k.name, k.id) for k in kernels)
-    return {ident: place for place, (_, ident) in enumerate(by_name)}
+def name_order(kernels: Sequence[KernelStats]) -> dict[str, None]:
+    """The ids by name and id, a set that keeps its order: what decides between equal ones."""
+    return dict.fromkeys(ident for _, ident in sorted((k.name, k.id) for k in kernels))
 
 
 def ordered(
-    kernels: Sequence[KernelStats], sort: Sort, names: Mapping[str, int] | None = None
+    kernels: Sequence[KernelStats], sort: Sort, names: Mapping[str, None] | None = None
 ) -> list[KernelStats]:
     """The kernels in order; equal ones by name and id, so that rows do not jump about.
 
     `names` is `name_order` of these kernels or of more, for whoever orders often.
     """
     value, _ = SORTS[sort.key]
-    places = name_order(kernels) if names is None else names
-    by_name = sorted(kernels, key=lambda k: places[k.id])
+    here = {k.id: k for k in kernels}
+    by_name = [here[ident] for ident in (name_order(kernels) if names is None else names) if ident in here]
     return sorted(by_name, key=value, reverse=sort.descending)
 
 

@@ -30,7 +30,7 @@ class BoardTable(LineTable):
         self.trends = Trends()
         self.shown: list[KernelStats] = []
         self._total_ns = 0
-        self._order: dict[str, int] = {}
+        self._order: dict[str, None] = {}
         self._total_calls = 0
         self._fits: dict[str, bool] = {}
         self._names: dict[str, tuple[str, str]] = {}

@@ -28,6 +28,7 @@ from kerncap.tui.messages import (
     ProgramStarted,
 )
 from kerncap.tui.screens.base import KerncapScreen
+from kerncap.tui.services.source_sites import Found, site_of
 from kerncap.tui.settings import HZ_RANGE
 from kerncap.tui.widgets.bars import StatusLine
 from kerncap.tui.widgets.line_table import LineTable
@@ -71,7 +72,7 @@ class LeaderboardScreen(KerncapScreen):
         self._hertz = 5.0
         self._detailed = 0.0  # when the detail pane was last drawn, and for which kernel
         self._detailed_kernel: str | None = None
-        self._sources: dict[str, str] = {}
+        self._sources: dict[str, Found] = {}
         self._source_timer: Timer | None = None
         self._looking = False
         self._extracted: Path | None = None
@@ -249,7 +250,7 @@ class LeaderboardScreen(KerncapScreen):
         if not pane.display:
             return
         kernel = self.table.selected
-        source = self._sources.get(kernel.id, "") if kernel else ""
+        source = self._sources.get(kernel.id, Found()) if kernel else Found()
         clock = " (simulated)" if self.table.board.simulated else ""
         pane.show_kernel(kernel, source, clock)
         if kernel is not None and kernel.id not in self._sources and self._source_timer is None:
@@ -262,21 +263,19 @@ class LeaderboardScreen(KerncapScreen):
         kernel = self.table.selected
         if kernel is None or kernel.id != ident or ident in self._sources or self._looking:
             return
-        self._sources[kernel.id] = ""
+        self._sources[kernel.id] = Found()
         self._looking = True
-        from kerncap.tui.services.source_sites import site_of
-
         roots = self._source_roots()
 
         def look(kernel: KernelStats = kernel) -> None:
-            text = site_of(kernel.symbol, roots)
-            self.app.call_from_thread(self._source_found, kernel.id, text)
+            found = site_of(kernel.symbol, roots)
+            self.app.call_from_thread(self._source_found, kernel.id, found)
 
         self.run_worker(look, thread=True, group="source", exit_on_error=False)
 
-    def _source_found(self, ident: str, text: str) -> None:
+    def _source_found(self, ident: str, found: Found) -> None:
         self._looking = False
-        self._sources[ident] = text
+        self._sources[ident] = found
         self._show_detail()
 
     def _source_roots(self) -> list[Path]:
