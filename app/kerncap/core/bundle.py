@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import stat
 import struct
 import zlib
 from collections.abc import Iterator
@@ -51,8 +52,13 @@ def open_bytes(path: Path) -> memoryview:
     Raises CodeObjectError where the file cannot be read or is empty.
     """
     try:
-        with open(path, "rb") as stream:
-            if os.fstat(stream.fileno()).st_size == 0:
+        # Without O_NONBLOCK, opening a pipe would wait for a writer.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(fd, "rb") as stream:
+            info = os.fstat(stream.fileno())
+            if not stat.S_ISREG(info.st_mode):
+                raise CodeObjectError(f"{path} is no file: no code object to read.")
+            if info.st_size == 0:
                 raise CodeObjectError(f"{path} is empty: no code object to read.")
             return memoryview(mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ))
     except OSError as error:

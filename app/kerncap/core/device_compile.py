@@ -92,7 +92,7 @@ class DeviceCompile:
     @property
     def in_place(self) -> bool:
         """Whether the driver can still run: the unit is where it was."""
-        return self.command.file.is_file()
+        return os.path.isfile(self.command.file)
 
     @property
     def unit_hash(self) -> str:
@@ -124,7 +124,7 @@ class DeviceCompile:
         options = self.arguments()
         if self.in_place:
             directory = self.command.directory
-            if not directory.is_dir():
+            if not os.path.isdir(directory):
                 options[input_index(options, self.command)] = str(self.command.file)
                 options, directory = absolute_arguments(options, directory), self.command.file.parent
             return [*self.compiler.words, *options, *action, "-o", str(output)], directory
@@ -210,15 +210,18 @@ class DeviceCompile:
             )
         if not CodeObject(memoryview(made.read_bytes()), str(made)).relocatable:
             return made
-        linker = linker_words(self.compiler)
-        words = [*linker, "-shared", "--no-undefined", str(made), "-o", str(linked)]
-        finished = run_tool(words, timeout_s=self.timeout_s, cancel=self.cancel)
+        program, *more = linker_words(self.compiler)
+        if os.sep in program:
+            program = os.path.abspath(program)
+        # By relative names: lld takes every % in the path of its output for a place to put a random digit.
+        words = [program, *more, "-shared", "--no-undefined", made.name, "-o", linked.name]
+        finished = run_tool(words, directory=made.parent, timeout_s=self.timeout_s, cancel=self.cancel)
         if finished.code or not linked.exists():
             raise CompileError(
                 "The kernel does not link by itself. It may call device code of other units (-fgpu-rdc): "
                 f"{self.command.file} alone "
                 "does not define it.",
-                finished.output.replace(str(made), "kernel"),
+                finished.output.replace(made.name, "kernel"),
             )
         return linked
 

@@ -110,7 +110,7 @@ def explained(error: BaseException) -> KerncapError | None:
     if not isinstance(error, OSError):
         return None
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return unwritable(error.filename or "a file", error)
+        return unwritable(error.filename or "stdout, or a file,", error)
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return InconclusiveError("too many files are open; raise the limit (ulimit -n)")
     if error.errno in _PLACE and error.filename:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import secrets
 import stat
 from pathlib import Path
 from typing import Any
 
 from kerncap.core.errors import UsageError, unwritable
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def check_writable_target(path: Path) -> None:
@@ -84,8 +87,12 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def json_text(document: Any) -> str:
-    """A document as kerncap prints and stores it: indented, UTF-8, NaN refused."""
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """A document as kerncap prints and stores it: indented, UTF-8, NaN refused.
+
+    Bytes of a path that are no UTF-8 (PEP 383) are escaped; whoever reads the document gets the path back.
+    """
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
 def write_json(path: Path, document: Any) -> None:

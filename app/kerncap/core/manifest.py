@@ -6,6 +6,7 @@ came from (the command, the source), and the hashes that tie the other files to 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import time
@@ -216,6 +217,8 @@ def read(directory: Path) -> dict[str, Any]:
     """
     path = directory / NAME
     try:
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "no file")
         text = path.read_bytes()
     except OSError as error:
         raise DamagedCaptureError(

@@ -154,7 +154,7 @@ def write_project(
     )  # source builds on core; only this function needs it back
 
     for folder in source_dirs:
-        if not folder.is_dir() or not os.access(folder, os.R_OK | os.X_OK):
+        if not os.path.isdir(folder) or not os.access(folder, os.R_OK | os.X_OK):
             raise UsageError(f"--source-dir {folder} is no directory that can be read.")
     captured = read_code_object(facts.code_object)
     if language == "none":
@@ -261,7 +261,7 @@ def _tree_root(unit: Path, shared: Path, source_dirs: Sequence[Path]) -> Path:
     directory.
     """
     for parent in unit.parents:
-        if (parent / ".git").exists():
+        if os.path.exists(parent / ".git"):
             return parent
     named = [Path(os.path.abspath(d)) for d in source_dirs]
     return next((d for d in named if unit.is_relative_to(d)), shared)

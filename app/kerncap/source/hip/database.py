@@ -34,14 +34,15 @@ def find_databases(near: Iterable[Path]) -> list[Path]:
     budget = [_MAX_FOLDERS]
     for start in near:
         directory = Path(os.path.abspath(start))
-        if directory.is_file():
+        if os.path.isfile(directory):
             directory = directory.parent
-        if not directory.is_dir() or directory == Path("/"):
+        if not os.path.isdir(directory) or directory == Path("/"):
             continue
         for candidate in _below(directory, 2, budget):
             found[candidate] = None
         for parent in list(directory.parents)[:5]:
-            if parent == Path("/") or parent == Path.home() or (directory / ".git").exists():
+            home = Path(os.path.expanduser("~"))
+            if parent in (Path("/"), home) or os.path.exists(directory / ".git"):
                 break
             for candidate in _below(parent, 0, budget):
                 found[candidate] = None
@@ -50,7 +51,7 @@ def find_databases(near: Iterable[Path]) -> list[Path]:
 
 
 def _below(directory: Path, depth: int, budget: list[int]) -> Iterator[Path]:
-    if (directory / NAME).is_file():
+    if os.path.isfile(directory / NAME):
         yield directory / NAME
     budget[0] -= 1
     if depth == 0 or budget[0] < 0:

@@ -70,7 +70,7 @@ class _Search:
         if self.request.source_dirs:
             return [Path(os.path.abspath(d)) for d in self.request.source_dirs]
         folders = sorted({c.file.parent for c in self.database.commands})
-        return [f for f in folders if f.is_dir() and not any(p in folders for p in f.parents)]
+        return [f for f in folders if os.path.isdir(f) and not any(p in folders for p in f.parents)]
 
     def seconds_left(self) -> float:
         return max(1.0, self.deadline - time.monotonic())
@@ -101,7 +101,7 @@ _Chosen = tuple[CompileCommand, Probe | None, list[str]]
 
 
 def _from_database(search: _Search) -> _Chosen | None:
-    commands = [c for c in search.database.commands if c.file.is_file()]
+    commands = [c for c in search.database.commands if os.path.isfile(c.file)]
     if not commands:
         return None
     certain = [c for c in commands if search.debug and _same(c.file, search.debug.unit)]
@@ -132,7 +132,7 @@ def _same(path: Path, other: str) -> bool:
 
 def _object_defines(command: CompileCommand, request: SourceRequest) -> bool:
     """Whether the unit's object file in the build directory has the kernel, as it was built last."""
-    if command.output is None or not command.output.is_file():
+    if command.output is None or not os.path.isfile(command.output):
         return False
     try:
         return any(c.has_kernel(request.symbol) for c in read_file(command.output))
@@ -185,7 +185,7 @@ def _from_sources(search: _Search) -> _Chosen | None:
     """Without a database: files that define the kernel, units that include them, and a guessed command."""
     units = [f for f in search.files if f.suffix in SOURCES]
     candidates: dict[Path, None] = {}
-    if search.debug and Path(search.debug.unit).is_file():
+    if search.debug and os.path.isfile(search.debug.unit):
         candidates[Path(search.debug.unit)] = None
     for site in search.sites:
         if site.file.suffix in SOURCES:
@@ -241,7 +241,7 @@ def _textual_dependencies(command: CompileCommand) -> list[Path]:
         for name in re.findall(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)', text, re.M):
             for folder in [path.parent, *folders]:
                 candidate = Path(os.path.normpath(folder / name))
-                if candidate.is_file():
+                if os.path.isfile(candidate):
                     if candidate not in found:
                         found[candidate] = None
                         queue.append(candidate)

@@ -36,11 +36,14 @@ def source_files(roots: Iterable[Path], deadline: float) -> Iterator[Path]:
     """
     seen: set[tuple[int, int]] = set()
     for root in roots:
-        if root.is_file():
+        if os.path.isfile(root):
             yield root
             continue
         for folder, folders, files in os.walk(root):
-            stat = os.stat(folder)
+            try:
+                stat = os.stat(folder)
+            except OSError:  # gone meanwhile
+                continue
             if (stat.st_dev, stat.st_ino) in seen or time.monotonic() > deadline:
                 folders.clear()
                 continue

@@ -1,0 +1,245 @@
+"""Bad input, full disks, closed streams and signals: a sentence and an exit code, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kerncap.core import manifest
+from kerncap.core.errors import (
+    DamagedCaptureError,
+    InconclusiveError,
+    Interrupted,
+    UsageError,
+    WorkloadError,
+    explained,
+    unwritable,
+)
+from kerncap.core.files import json_text, write_atomically, write_json
+from kerncap.core.interrupts import deferred, interruptible, settle
+from kerncap.core.native import REPLAYER, SIM_HIP, SIM_RUNTIME, find_native
+from kerncap.core.scratch import owned_prefix, sweep
+from kerncap.core.shape import misshapen
+from support.build import Program
+
+APP = Path(__file__).resolve().parents[2] / "app"
+DEVICE = "sim:gfx942"
+
+built = pytest.mark.skipif(
+    any(find_native(name) is None for name in (REPLAYER, SIM_RUNTIME, SIM_HIP)),
+    reason="the native part is not built (KERNCAP_NATIVE_DIR, or pip install .)",
+)
+
+
+def kerncap(*words: str, cwd: Path, **more: object) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "KERNCAP_DEVICE": DEVICE, "PYTHONPATH": str(APP)}
+    given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    command = [sys.executable, "-m", "kerncap", *words]
+    done = subprocess.run(command, cwd=cwd, env=environment, text=True, timeout=120, **given)  # type: ignore[call-overload]
+    assert "Traceback" not in f"{done.stdout}{done.stderr}"
+    assert "unexpected" not in f"{done.stdout}{done.stderr}"
+    return done
+
+
+@pytest.fixture(scope="module")
+def reproducer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from support.build import build_program
+
+    where = tmp_path_factory.mktemp("bad input")
+    program = str(build_program("in_place").executable)
+    done = kerncap("extract", "advance", "-o", "rep", "--", program, cwd=where)
+    assert done.returncode == 0, done.stderr
+    return where / "rep"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["inspect", ""],
+        ["list", ""],
+        ["replay", ""],
+        ["env", "--session", ""],
+        ["extract", "k", "-o", "", "--", "true"],
+        ["extract", "k", "-o", "a" * 300, "--", "true"],
+        ["extract", "k", "--timeout", "nan", "--", "true"],
+        ["profile", "--timeout", "inf", "--", "true"],
+        ["extract", "k", "--dispatch", "9" * 23, "--", "true"],
+        ["validate", "x", "--atol", "nan"],
+        ["validate", "x", "--rtol", "inf"],
+        ["replay", "x", "--iterations", "9" * 20],
+        ["env", "--session", "/proc/none"],
+    ],
+)
+@built
+def test_what_cannot_be_meant_is_usage(words: list[str], tmp_path: Path) -> None:
+    assert kerncap(*words, cwd=tmp_path).returncode == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@built
+def test_a_device_that_is_none(tmp_path: Path) -> None:
+    for words in (["doctor"], ["env"], ["profile", "--", "true"]):
+        assert kerncap(words[0], "--device", "nonsense", *words[1:], cwd=tmp_path).returncode == 4
+
+
+def test_a_target_that_is_no_file_is_written_into(tmp_path: Path) -> None:
+    real, link, pipe = tmp_path / "real", tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(real)
+    write_atomically(link, b"one")
+    assert link.is_symlink()
+    assert real.read_bytes() == b"one"
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match="nobody reads"):  # and does not wait for a reader
+        write_json(pipe, {})
+    write_atomically(Path("/dev/null"), b"gone")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+@built
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(closed: str, reproducer: Path) -> None:
+    line = f'exec "$0" -m kerncap replay "$1" --iterations 2 {closed}'
+    environment = {**os.environ, "KERNCAP_DEVICE": DEVICE, "PYTHONPATH": str(APP)}
+    done = subprocess.run(
+        ["sh", "-c", line, sys.executable, str(reproducer)], env=environment, capture_output=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stdout + done.stderr
+
+
+@built
+@pytest.mark.parametrize("words", [["replay", "--iterations", "2"], ["replay", "--json"], ["inspect"]])
+def test_a_full_stdout_is_exit_5(words: list[str], reproducer: Path, tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = kerncap(words[0], str(reproducer), *words[1:], cwd=tmp_path, stdout=full)
+    assert done.returncode == 5
+    assert "stdout" in done.stderr
+
+
+@built
+def test_too_few_descriptors_and_a_directory_that_is_gone(reproducer: Path, tmp_path: Path) -> None:
+    import resource
+
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))
+
+    done = kerncap("replay", str(reproducer), cwd=tmp_path, preexec_fn=few)
+    assert done.returncode == 3
+    assert "ulimit -n" in done.stderr
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = kerncap("extract", "k", "--", "true", cwd=gone, preexec_fn=gone.rmdir)
+    assert done.returncode == 2
+    assert "working directory" in done.stderr
+
+
+def test_no_room_is_exit_5_whoever_meets_it() -> None:
+    full = OSError(28, "No space left on device", "there")
+    assert isinstance(unwritable("x", full), WorkloadError)
+    assert isinstance(explained(full), WorkloadError)
+    assert isinstance(
+        unwritable("x", shutil.Error([("a", "b", "[Errno 28] No space left on device")])), WorkloadError
+    )
+    assert isinstance(explained(OSError(24, "Too many open files")), InconclusiveError)
+    assert isinstance(explained(PermissionError(13, "Permission denied", "x")), UsageError)
+    assert explained(ZeroDivisionError()) is None
+
+
+def test_an_interruption_is_no_exception_and_comes_once() -> None:
+    assert not issubclass(Interrupted, Exception)
+    with pytest.raises(Interrupted, match="SIGTERM"), interruptible(), interruptible(), deferred():  # noqa: PT012
+        os.kill(os.getpid(), signal.SIGTERM)
+        reached = True
+    assert reached
+    with interruptible():  # what is being put in place is not interrupted
+        settle()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_an_interruption_in_a_destructor_is_not_lost() -> None:
+    class Last:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+
+    with pytest.raises(Interrupted), interruptible():  # noqa: PT012
+        last = Last()
+        del last
+        time.sleep(2)
+
+
+def test_directories_of_a_killed_maker_are_swept(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True
+    )
+    dead = tmp_path / f"kerncap-replay-{int(done.stdout)}-123-ab_cd"
+    mine = tmp_path / f"{owned_prefix('replay')}abcd"
+    other = tmp_path / "kerncap-notes"
+    for directory in (dead, mine, other):
+        directory.mkdir()
+    assert sweep(tmp_path) == [dead]
+    assert mine.exists()
+    assert other.exists()
+
+
+def test_bytes_of_a_path_that_are_no_utf8_come_back() -> None:
+    document = {"path": os.fsdecode(b"a\xff\xfe")}
+    text = json_text(document)
+    text.encode("utf-8")
+    assert json.loads(text) == document
+
+
+@built
+def test_every_change_of_a_manifest_is_damage(reproducer: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(reproducer, copy)
+    path = copy / "capture" / manifest.NAME
+    original = path.read_bytes()
+    for at in range(0, len(original), 37):
+        path.write_bytes(original[:at] + bytes([original[at] ^ 1]) + original[at + 1 :])
+        if json_or_none(path.read_bytes()) == json.loads(original):
+            continue  # a blank became another blank
+        with pytest.raises(DamagedCaptureError):
+            manifest.read(copy / "capture")
+
+
+def json_or_none(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
+
+
+def test_shapes_are_told_by_their_place() -> None:
+    assert misshapen({"a": [1]}, {"a": [int], "b?": str}) is None
+    assert misshapen({"a": [1, "x"]}, {"a": [int]}) == "a[1] is 'x', not a number"
+    assert misshapen({}, {"a": int}) == "a is missing"
+    assert misshapen({"a": True}, {"a": int}) == "a is True, not a number"
+
+
+@built
+def test_pipes_are_no_code_objects(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert kerncap("inspect", "pipe", cwd=tmp_path).returncode == 2
+
+
+@built
+@pytest.mark.parametrize("name", ["a b", "q'\"", "$(touch x)", "new\nline", "%41", "#c", "*", "漢", "a:b"])
+def test_hostile_paths(name: str, build_program: Callable[[str], Program], tmp_path: Path) -> None:
+    folder = tmp_path / f"d {name}"
+    shutil.copytree(build_program("in_place").folder, folder)
+    done = kerncap("extract", "advance", "-o", f"out {name}", "--", str(folder / "in_place"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    once = kerncap("watch", "--once", f"out {name}", cwd=tmp_path)
+    assert once.returncode == 0, once.stdout + once.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([f"d {name}", f"out {name}"])
