@@ -51,9 +51,9 @@ struct Control {
   std::atomic<std::uint64_t> request_sequence;
   RequestKind request;
   MemoryMode memory;
-  std::uint64_t nth;  // the n-th dispatch of the kernel in its process, from 1, counted from process
-                      // start; 0: the next one
-  std::uint64_t timeout_ms;       // limit for drain and for the dispatch itself
+  std::uint64_t nth;         // the n-th dispatch of the kernel in its process, from 1, counted from process
+                             // start; 0: the next one
+  std::uint64_t timeout_ms;  // limit for drain and for the dispatch itself
   std::uint32_t
       exit_after;  // 1: end the program (whole process, _exit status 0) once the capture is complete
   std::uint32_t pattern_exact;  // 1: `pattern` is an id or a mangled name and nothing else
