@@ -31,8 +31,8 @@ from kerncap.core.native import REPLAYER, SIM_HIP, SIM_RUNTIME, find_native
 from kerncap.core.scratch import owned_prefix, sweep
 from kerncap.core.shape import misshapen
 from support.build import Program
+from support.package import APP
 
-APP = Path(__file__).resolve().parents[2] / "app"
 DEVICE = "sim:gfx942"
 
 built = pytest.mark.skipif(

@@ -19,9 +19,9 @@ import pytest
 from kerncap.core.native import REPLAYER, SIM_HIP, SIM_RUNTIME, find_native
 from kerncap.demo import BuiltDemo, build
 from kerncap.demo.edits import HOIST, WRONG
+from support.package import APP
 
 DEVICE = "sim:gfx942"
-APP = Path(__file__).resolve().parents[2] / "app"
 
 pytestmark = pytest.mark.skipif(
     any(find_native(name) is None for name in (REPLAYER, SIM_RUNTIME, SIM_HIP)),

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-APP = Path(__file__).resolve().parents[2] / "app"
+from support.package import APP
+
 PROGRAM = Path(__file__).with_name("fake_program.py")
 
 

@@ -14,8 +14,8 @@ from hip_tree import FLAGS, Tree, clang
 from kerncap.core import manifest, records
 from kerncap.core.codeobject import read_code_object
 from kerncap.core.reproducer import ReproducerInfo, write_reproducer
+from support.package import APP
 
-APP = Path(__file__).resolve().parents[2] / "app"
 KERNEL = """#include "scale.h"
 template <typename T>
 __global__ void __launch_bounds__(256) scale(T* p, int n) { int i = lane(); if (i < n) p[i] = twice(p[i]); }

@@ -15,8 +15,7 @@ from kerncap.core.errors import KerncapError
 from kerncap.demo.edits import HOIST, WRONG
 from kerncap.tui.settings import Remembered, Settings
 from kerncap.tui.workbench.screen import WorkbenchScreen
-
-APP = Path(__file__).resolve().parents[3] / "app"
+from support.package import APP
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,8 @@
+"""Where the tested kerncap lies, for programs that a test starts."""
+
+from pathlib import Path
+
+import kerncap
+
+# Of the package that the tests import: the installed one has its native part beside it, a source tree has none.
+APP = Path(kerncap.__file__).resolve().parents[1]
