@@ -4,5 +4,5 @@ from pathlib import Path
 
 import kerncap
 
-# Of the package that the tests import: the installed one has its native part beside it, a source tree has none.
+# The installed package has its native part beside it; a source tree has none.
 APP = Path(kerncap.__file__).resolve().parents[1]
