@@ -243,10 +243,12 @@ def test_interrupt_at_any_moment_leaves_nothing(loop: Loop) -> None:
             text=True,
         )
         time.sleep(0.3 + 0.2 * step)
-        process.send_signal([signal.SIGINT, signal.SIGTERM, signal.SIGHUP][step % 3])
+        number = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP][step % 3]
+        process.send_signal(number)
         _, errors = process.communicate(timeout=60)
         assert "Traceback" not in errors
-        assert process.returncode in (0, 130), errors
+        # Before kerncap has its handlers, the system's own end it.
+        assert process.returncode in (0, 130, -number), errors
         if process.returncode:
             assert not (loop.where / "out").exists()
         else:
