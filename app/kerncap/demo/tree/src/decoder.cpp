@@ -78,7 +78,7 @@ Decoder::Decoder(const Model& model, const std::string& kernels, int positions)
   logits_ = Buffer<float>(count(c.vocab));
   quantized_ = Buffer<block_q8_1>(count(widest / QK));
   token_ = Buffer<int>(1);
-  ids_ = Buffer<int>(count(c.used_experts));
+  ids_ = Buffer<int>(std::vector<int>(count(c.layers * c.used_experts)));
 }
 
 Decoder::DeviceMatrix Decoder::upload(const Matrix& matrix) {
@@ -132,24 +132,25 @@ void Decoder::feed_forward(const DeviceLayer& layer) {
   add_({blocks(c.embd, kBlock)}, kBlock, 0, x_.data(), static_cast<const float*>(projected_.data()), c.embd);
 }
 
-void Decoder::mixture(const DeviceLayer& layer) {
+// The experts that are used go to `ids`.
+void Decoder::mixture(const DeviceLayer& layer, int* ids) {
   const Config& c = config_;
   const auto used = static_cast<unsigned>(c.used_experts);
   multiply(layer.router, up_.data());
-  choose_experts_({1}, 64, 0, static_cast<const float*>(up_.data()), ids_.data(), weights_.data(), c.experts,
+  choose_experts_({1}, 64, 0, static_cast<const float*>(up_.data()), ids, weights_.data(), c.experts,
                   c.used_experts);
   const block_q8_0* const* up_gate = layer.up_gate_table.data();
   const block_q8_0* const* down = layer.down_table.data();
-  const int* ids = ids_.data();
+  const int* chosen = ids;
   const block_q8_1* input = quantized_.data();
-  expert_mat_vec_q_({blocks(2 * c.expert_ff, kRowsPerBlock), used}, 64, 0, up_gate, ids, input, up_.data(),
+  expert_mat_vec_q_({blocks(2 * c.expert_ff, kRowsPerBlock), used}, 64, 0, up_gate, chosen, input, up_.data(),
                     2 * c.expert_ff, c.embd / QK, 0);
   const float* up = up_.data();
   silu_mul_({blocks(c.expert_ff, kBlock), used}, kBlock, 0, up, up + c.expert_ff, hidden_.data(), c.expert_ff,
             2 * c.expert_ff);
   quantize(hidden_.data(), c.used_experts * c.expert_ff);
-  expert_mat_vec_q_({blocks(c.embd, kRowsPerBlock), used}, 64, 0, down, ids, input, projected_.data(), c.embd,
-                    c.expert_ff / QK, c.expert_ff / QK);
+  expert_mat_vec_q_({blocks(c.embd, kRowsPerBlock), used}, 64, 0, down, chosen, input, projected_.data(),
+                    c.embd, c.expert_ff / QK, c.expert_ff / QK);
   add_experts_({blocks(c.embd, kBlock)}, kBlock, 0, x_.data(), static_cast<const float*>(projected_.data()),
                static_cast<const float*>(weights_.data()), c.embd, c.used_experts);
 }
@@ -158,7 +159,7 @@ void Decoder::start(int token) {
   HIP_CHECK(hipMemcpy(token_.data(), &token, sizeof(token), hipMemcpyHostToDevice));
 }
 
-int Decoder::step(std::vector<float>* logits) {
+int Decoder::step(std::vector<float>* logits, std::vector<int>* experts) {
   const Config& c = config_;
   get_row_({blocks(c.embd, kBlock)}, kBlock, 0, static_cast<const block_q8_0*>(embedding_.blocks.data()),
            static_cast<const int*>(token_.data()), x_.data(), c.embd);
@@ -168,7 +169,7 @@ int Decoder::step(std::vector<float>* logits) {
     norm(x_.data(), layer.ff_norm);
     quantize(normed_.data(), c.embd);
     if (c.is_moe(i)) {
-      mixture(layer);
+      mixture(layer, ids_.data() + i * c.used_experts);
     } else {
       feed_forward(layer);
     }
@@ -179,5 +180,6 @@ int Decoder::step(std::vector<float>* logits) {
   argmax_({1}, 64, 0, static_cast<const float*>(logits_.data()), token_.data(), c.vocab);
   ++position_;
   if (logits != nullptr) *logits = logits_.read();
+  if (experts != nullptr) *experts = ids_.read();
   return token_.read()[0];
 }

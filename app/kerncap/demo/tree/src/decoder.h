@@ -14,8 +14,9 @@ class Decoder {
 
   void start(int token);
   // Decodes the token chosen last, at the next position; the next token and, with `logits`, what it was
-  // chosen from.
-  int step(std::vector<float>* logits);
+  // chosen from, and with `experts`, the experts that each layer used (used_experts a layer; 0 in dense
+  // ones).
+  int step(std::vector<float>* logits, std::vector<int>* experts = nullptr);
 
  private:
   struct DeviceMatrix {
@@ -37,7 +38,7 @@ class Decoder {
                 float* dst_gate = nullptr);
   void attend(const DeviceLayer& layer);
   void feed_forward(const DeviceLayer& layer);
-  void mixture(const DeviceLayer& layer);
+  void mixture(const DeviceLayer& layer, int* ids);
 
   Config config_;
   Module matvec_, norm_module_, quantize_module_, attention_module_, experts_module_, activation_module_;

@@ -78,7 +78,7 @@ void Reference::feed_forward(const Layer& layer, const Values& input, Values& x)
   for (std::size_t i = 0; i < x.size(); ++i) x[i] += down[i];
 }
 
-void Reference::mixture(const Layer& layer, const Values& input, Values& x) const {
+void Reference::mixture(const Layer& layer, const Values& input, const int* experts, Values& x) {
   const Config& c = model_.config;
   Values logits = multiply(layer.router, input);
   const float highest = *std::max_element(logits.begin(), logits.end());
@@ -86,7 +86,14 @@ void Reference::mixture(const Layer& layer, const Values& input, Values& x) cons
   Values weights;
   float total = 0.0f;
   for (int slot = 0; slot < c.used_experts; ++slot) {
-    const auto best = std::max_element(logits.begin(), logits.end());
+    auto best = std::max_element(logits.begin(), logits.end());
+    const int used = experts[slot];
+    const bool follow = used >= 0 && used < c.experts && logits[used] >= *best - kNearlyEqual;
+    if (follow) {
+      best = logits.begin() + used;
+    } else {
+      ++wrong_choices_;
+    }
     ids.push_back(static_cast<int>(best - logits.begin()));
     weights.push_back(std::exp(*best - highest));
     total += weights.back();
@@ -101,7 +108,7 @@ void Reference::mixture(const Layer& layer, const Values& input, Values& x) cons
   }
 }
 
-std::vector<float> Reference::step(int token) {
+std::vector<float> Reference::step(int token, const std::vector<int>& experts) {
   const Config& c = model_.config;
   Values x(static_cast<std::size_t>(c.embd));
   for (int i = 0; i < c.embd; ++i) {
@@ -144,7 +151,7 @@ std::vector<float> Reference::step(int token) {
 
     const Values ff_input = normed(x, layer.ff_norm, c.eps);
     if (c.is_moe(l)) {
-      mixture(layer, ff_input, x);
+      mixture(layer, ff_input, experts.data() + l * c.used_experts, x);
     } else {
       feed_forward(layer, ff_input, x);
     }
