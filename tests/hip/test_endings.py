@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -45,3 +46,9 @@ def test_output_and_status_are_the_same(
     assert alone.stderr in watched.stderr
     assert report["dispatches"] > 0
     assert report["lost"] == 0
+    # Each dispatch has a time, or it is said why not.
+    unread = sum(
+        int(number) for number in re.findall(r"last (\d+) dispatches were not read", str(report["warnings"]))
+    )
+    assert report["timed"] + report["rejected"] + unread == report["dispatches"], report["warnings"]
+    assert not any("unaccounted" in warning for warning in report["warnings"])

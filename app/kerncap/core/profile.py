@@ -13,7 +13,7 @@ from kerncap.core.control import Session, process_start
 from kerncap.core.devices import Device, full_environment, resolve_device
 from kerncap.core.files import check_writable_target, write_json
 from kerncap.core.interrupts import interruptible, settle
-from kerncap.core.live import KernelStats, LiveReader, Snapshot
+from kerncap.core.live import KernelStats, LiveReader, ProcessStats, Snapshot
 from kerncap.core.names import short_ids
 from kerncap.core.runtimes import RuntimeWatch, no_dispatch_reason
 from kerncap.core.workload import Command, Workload, check_seconds, parse_command
@@ -153,7 +153,14 @@ def kernel_reports(kernels: Sequence[KernelStats]) -> list[KernelReport]:
     return reports
 
 
-def _warnings(snapshot: Snapshot) -> list[str]:
+def _unread(process: ProcessStats) -> int:
+    """How many of an ended process's times nobody read: it did not come to the interposer's exit handler."""
+    if process.exited:
+        return 0
+    return max(0, process.dispatches - process.timed - process.lost - process.rejected)
+
+
+def _warnings(snapshot: Snapshot, ended_and_timed: bool) -> list[str]:
     warnings = []
     seen, timed = snapshot.total("dispatches"), snapshot.total("timed")
     lost, rejected, pending = snapshot.total("lost"), snapshot.total("rejected"), snapshot.total("pending")
@@ -163,9 +170,20 @@ def _warnings(snapshot: Snapshot) -> list[str]:
         )
     if rejected:
         warnings.append(f"{rejected} dispatches had no believable timestamps: they are counted and not timed")
+    if ended_and_timed:
+        for process in snapshot.processes:
+            unread = _unread(process)
+            if unread:
+                warnings.append(
+                    f"process {process.pid} ended by _exit, abort, exec or a signal: the times of its last "
+                    f"{unread} dispatches were not read, they are counted and not timed"
+                )
+        pending = sum(process.pending for process in snapshot.processes if process.exited)
     if pending:
         warnings.append(f"{pending} dispatches were still in flight when the program ended")
     unexplained = seen - timed - lost - rejected - pending
+    if ended_and_timed:
+        unexplained -= sum(map(_unread, snapshot.processes))
     if unexplained and timed:
         warnings.append(f"{seen} dispatches were seen and {timed} timed; {unexplained} are unaccounted for")
     counted = sum(kernel.calls for kernel in snapshot.kernels)
@@ -188,8 +206,12 @@ def build_report(
     wall_s: float = 0.0,
     runtimes: Sequence[str] = (),
     warnings: Sequence[str] = (),
+    ended_and_timed: bool = False,
 ) -> ProfileReport:
-    """A report from the figures of one moment."""
+    """A report from the figures of one moment.
+
+    `ended_and_timed`: no process of them runs any more, and all dispatches were to be timed.
+    """
     processes = [
         ProcessReport(
             pid=process.pid,
@@ -225,7 +247,7 @@ def build_report(
         kernels=kernel_reports(snapshot.kernels),
         processes=processes,
         runtimes=list(runtimes),
-        warnings=[*warnings, *_warnings(snapshot)],
+        warnings=[*warnings, *_warnings(snapshot, ended_and_timed)],
     )
 
 
@@ -302,6 +324,7 @@ def profile(
                 wall_s=wall_s,
                 runtimes=watch.runtimes(),
                 warnings=extra,
+                ended_and_timed=timing and not left,
             )
         if output is not None:
             settle()
