@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 
 import pytest
 
 from support.build import Program, simulator_environment
 from support.build import build_program as build
+
+
+# Under nohup SIGHUP is ignored, and what is started inherits that; tests send it.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ extern "C" __global__ void wait_for_host(const volatile int* flag, int* out) {
 
 extern "C" __global__ void use_variables(int* out) {
   if (threadIdx.x == 0) {
-    counter += step;
-    out[0] = counter;
+    const int before = __hip_atomic_fetch_add(&counter, step, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+    __hip_atomic_fetch_max(out, before + step, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
   }
 }
