@@ -11,7 +11,6 @@ import pytest
 from support.build import Program, simulator_environment
 from support.build import build_program as build
 
-
 # Under nohup SIGHUP is ignored, and what is started inherits that; tests send it.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
