@@ -255,6 +255,8 @@ def test_bad_requests(fake: Fake, tmp_path: Path) -> None:
         ({"defines": ["1x"]}, "NAME=VALUE"),
         ({"source_dir": "nowhere"}, "source directory"),
         ({"language": "basic"}, "language"),
+        ({"language": "triton"}, "auto, hip, none"),
+        ({"language": "cuda"}, "auto, hip, none"),
         ({"memory": "some"}, "memory"),
         ({"timeout": 0}, "timeout"),
         ({"cmd": "x | y"}, "given twice"),

@@ -1,7 +1,6 @@
 """Devices by one name everywhere, and what a program needs in its environment to be watched on one.
 
-`rocm[:N]`, `cuda[:N]`, `sim:ARCH` (`sim:ARCHxN` for N of them), or `auto`: real ones first, then the
-simulator.
+`rocm[:N]`, `sim:ARCH` (`sim:ARCHxN` for N of them), or `auto`: real ones first, then the simulator.
 """
 
 from __future__ import annotations
@@ -12,26 +11,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kerncap.core.errors import DeviceError
+from kerncap.core.errors import DeviceError, UsageError
 from kerncap.core.native import INTERPOSER_HSA, SIM_HIP, SIM_RUNTIME, find_native, native_dir, native_path
 
 SIM_ARCHES = ("gfx942", "gfx90a", "gfx1100")
 SIM_READY = ("gfx942",)
 DEFAULT_SIM = "gfx942"
 MAX_SIM_DEVICES = 16
-INTERPOSER_CUDA = "libkerncap_cuda.so"
 
 _KFD = Path("/dev/kfd")
 _KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 _SIM = re.compile(r"sim:(gfx[0-9a-z]+?)(?:x([0-9]+))?\Z")
-_REAL = re.compile(r"(rocm|cuda)(?::([0-9]+))?\Z")
+_REAL = re.compile(r"(rocm)(?::([0-9]+))?\Z")
+_CUDA = re.compile(r"cuda(:.*)?\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
     """One device, or one family of them."""
 
-    kind: str  # "rocm", "cuda" or "sim"
+    kind: str  # "rocm" or "sim"
     arch: str | None = None  # "gfx942"; None where only the running program can tell
     index: int | None = None  # of a real GPU; None: all of them
     count: int = 1  # how many are simulated
@@ -101,16 +100,6 @@ def _rocm_problem(index: int | None) -> str | None:
     return None
 
 
-def _cuda_problem(index: int | None) -> str | None:
-    if not Path("/dev/nvidiactl").exists():
-        return "there is no /dev/nvidiactl: no NVIDIA GPU, or its driver is not loaded"
-    if find_native(INTERPOSER_CUDA) is None:
-        return f"NVIDIA GPUs are not supported yet ({INTERPOSER_CUDA} is not part of this build)"
-    if index is not None and not Path(f"/dev/nvidia{index}").exists():
-        return f"there is no /dev/nvidia{index}"
-    return None
-
-
 def _sim_problem(arch: str) -> str | None:
     if arch not in SIM_READY:
         return f"{arch} cannot be simulated yet; {', '.join(SIM_READY)} can"
@@ -129,8 +118,6 @@ def list_devices() -> list[Found]:
     if not found:
         problem = _rocm_problem(None)
         found.append(Found(Device("rocm"), problem is None, problem or "usable"))
-    problem = _cuda_problem(None)
-    found.append(Found(Device("cuda"), problem is None, problem or "usable"))
     for arch in SIM_ARCHES:
         problem = _sim_problem(arch)
         found.append(Found(Device("sim", arch), problem is None, problem or "simulated, on the CPU"))
@@ -143,7 +130,9 @@ def _known() -> str:
 
 
 def parse_device(text: str) -> Device:
-    """A device from its name, whether or not it is here. Raises DeviceError for a name that is none."""
+    """A device from its name, whether or not it is here. Raises DeviceError for a name that is none,
+    UsageError for a kind of device that kerncap has no support for.
+    """
     sim = _SIM.match(text)
     if sim and sim[1] in SIM_ARCHES:
         count = int(sim[2] or 1)
@@ -153,12 +142,16 @@ def parse_device(text: str) -> Device:
     real = _REAL.match(text)
     if real:
         return Device(real[1], None, None if real[2] is None else int(real[2]))
+    if _CUDA.match(text):
+        raise UsageError(
+            f"device {text!r}: NVIDIA GPUs are not supported yet; rocm[:N], sim:gfx942[xN] and auto are"
+        )
     raise DeviceError(f"device {text!r} is not known. Known here:\n{_known()}")
 
 
 def resolve_device(text: str | None = None) -> Device:
     """The device to use: `text`, else KERNCAP_DEVICE, else `auto`. Raises DeviceError where it cannot be
-    used.
+    used, UsageError where nothing of its kind can.
     """
     wanted = text if text is not None else os.environ.get("KERNCAP_DEVICE") or "auto"
     if wanted == "auto":
@@ -170,13 +163,11 @@ def resolve_device(text: str | None = None) -> Device:
     device = parse_device(wanted)
     if device.kind == "sim":
         problem = _sim_problem(device.arch or "")
-    elif device.kind == "rocm":
+    else:
         problem = _rocm_problem(device.index)
         gpus = rocm_gpus()
         if problem is None:
             device = Device("rocm", gpus[device.index or 0], device.index)
-    else:
-        problem = _cuda_problem(device.index)
     if problem:
         raise DeviceError(f"device {device.name} cannot be used: {problem}. Known here:\n{_known()}")
     return device

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kerncap.core.reproducer import ReproducerInfo
 
 SCHEMA = "kerncap-extract/1"
-LANGUAGE_CHOICES = ("auto", "hip", "triton", "cuda", "none")
+LANGUAGE_CHOICES = ("auto", "hip", "none")
 _LEAST_FREE = 16 << 20
 _DEFINE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\([^()]*\))?(=.*)?\Z", re.DOTALL)
 
@@ -111,7 +111,9 @@ def check_request(
     if not kernel.strip():
         raise UsageError("the kernel's name is empty")
     if language not in LANGUAGE_CHOICES:
-        raise UsageError(f"language {language!r} is none of {', '.join(LANGUAGE_CHOICES)}")
+        raise UsageError(
+            f"language {language!r} is not supported; it is one of {', '.join(LANGUAGE_CHOICES)}"
+        )
     if memory not in ("reachable", "all"):
         raise UsageError(f"memory {memory!r} is neither reachable nor all")
     check_seconds("timeout", timeout)

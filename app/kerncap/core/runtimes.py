@@ -15,7 +15,7 @@ from pathlib import Path
 _INTERPOSER = "libkerncap_"
 _RUNTIME = re.compile(
     r"/(libamdhip64|libhsa-runtime64|libcuda|libcudart|libOpenCL|libze_loader|libvulkan|libhiprtc|libtorch_hip|"
-    r"libtorch_cuda|librocblas|libhipblaslt|libkerncap_hsa|libkerncap_cuda)[^/]*\.so[^/]*\Z"
+    r"libtorch_cuda|librocblas|libhipblaslt|libkerncap_hsa)[^/]*\.so[^/]*\Z"
 )
 
 

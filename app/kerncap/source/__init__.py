@@ -11,15 +11,11 @@ def find_source(request: SourceRequest, language: str | None = None) -> SourceFi
     """The source of a kernel; `language` (one of LANGUAGES) is what the user says it is, else HIP is looked
     for.
 
-    A finding without a command says why in `reason`. Raises UsageError on a language that is not known.
+    A finding without a command says why in `reason`. Raises UsageError on a language that has no finder.
     """
     if language is not None and language not in LANGUAGES:
-        raise UsageError(f"The language {language!r} is not known; it is one of {', '.join(LANGUAGES)}.")
-    if language in (None, "hip"):
-        finding = find_hip(request)
-        if finding.command is None and language is None:
-            return SourceFinding(
-                "unknown", None, finding.definition, reason=finding.reason, notes=finding.notes
-            )
-        return finding
-    return SourceFinding(language, reason=f"This version does not look for the source of {language} kernels.")
+        raise UsageError(f"language {language!r} is not supported; {', '.join(LANGUAGES)} is")
+    finding = find_hip(request)
+    if finding.command is None and language is None:
+        return SourceFinding("unknown", None, finding.definition, reason=finding.reason, notes=finding.notes)
+    return finding
