@@ -106,6 +106,11 @@ def test_options_of_the_program_need_no_dashes_before_it(fake: Fake) -> None:
         (["profile", "--device", "sim:gfx9", "--", "true"], 4, "not known"),
         (["profile", "--device", "rocm:77", "--", "true"], 4, "cannot be used"),
         (["profile", "--device", "sim:gfx1100", "--", "true"], 4, "cannot be simulated yet"),
+        (["profile", "--device", "cuda", "--", "true"], 2, "NVIDIA GPUs are not supported yet"),
+        (["extract", "k", "--device", "cuda:0", "--", "true"], 2, "rocm[:N], sim:gfx942[xN] and auto are"),
+        (["env", "--device", "cuda"], 2, "not supported yet"),
+        (["extract", "k", "--language", "triton", "--", "true"], 2, "'auto', 'hip', 'none'"),
+        (["extract", "k", "--language", "cuda", "--", "true"], 2, "'auto', 'hip', 'none'"),
         (["extract", "k"], 2, "no program to run"),
         (["extract", "k", "--cmd", "a 'b"], 2, "cannot be split"),
         (["extract", "k", "--cmd", "a && b"], 2, "not run by a shell"),
@@ -130,12 +135,48 @@ def test_wrong_requests(fake: Fake, arguments: list[str], code: int, words: str)
     assert words in document["error"]
 
 
-def test_damaged_and_missing_captures(fake: Fake, tmp_path: Path) -> None:
+def holds_no_capture(tmp_path: Path) -> list[str]:
+    """Directories and a file that never were a capture."""
     (tmp_path / "empty").mkdir()
-    for command in ("replay", "validate", "inspect"):
-        done = kerncap(command, "empty")
+    (tmp_path / "with capture" / "capture").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "manifest.json").write_text('{"name": "some web page"}')
+    (tmp_path / "file").write_text("x")
+    return ["empty", ".", "with capture", "other", "file", "nowhere"]
+
+
+def test_a_directory_without_a_capture_is_a_wrong_request(fake: Fake, tmp_path: Path) -> None:
+    for where in holds_no_capture(tmp_path):
+        for command in ("replay", "validate", "inspect", "watch"):
+            if (command, where) == ("inspect", "file"):
+                continue  # it takes files: this one is no code object
+            done = kerncap(command, where, "--json")
+            assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (2, 2), (command, where)
+            assert done.stderr.startswith("kerncap: ")
+    listed = kerncap("list", ".")
+    assert (listed.returncode, listed.stdout) == (0, "")
+    assert "no capture in ." in listed.stderr
+
+
+def test_a_directory_without_a_capture_is_a_usage_error_in_python(tmp_path: Path) -> None:
+    import kerncap as api
+    from kerncap.core.errors import UsageError
+
+    for where in holds_no_capture(tmp_path):
+        for call in (api.validate, api.replay):
+            with pytest.raises(UsageError):
+                call(tmp_path / where)
+
+
+@pytest.mark.parametrize("left", ["memory.pre", "memory.post", "manifest.json", "compile.json"])
+def test_a_capture_that_lost_its_records_is_damaged(fake: Fake, tmp_path: Path, left: str) -> None:
+    folder = tmp_path / "rep" if left == "compile.json" else tmp_path / "rep" / "capture"
+    folder.mkdir(parents=True)
+    (folder / left).write_text('{"schema": "kerncap-capture/1"}')
+    for command in ("replay", "validate", "inspect", "watch"):
+        done = kerncap(command, "rep")
         assert (done.returncode, done.stdout) == (6, "")
-        assert "no capture here" in done.stderr
+        assert "extract it again" in done.stderr
 
 
 def test_extract_of_a_kernel_that_is_never_launched(fake: Fake, tmp_path: Path) -> None:

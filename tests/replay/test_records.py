@@ -9,7 +9,7 @@ import pytest
 from make_capture import DEVICE, HOST, Memory, Spec, write
 
 from kerncap.core import records
-from kerncap.core.errors import DamagedCaptureError
+from kerncap.core.errors import DamagedCaptureError, UsageError
 
 
 @pytest.fixture
@@ -132,5 +132,5 @@ def test_an_altered_code_object_is_found(tmp_path: Path, spec: Spec) -> None:
 
 
 def test_no_capture(tmp_path: Path) -> None:
-    with pytest.raises(DamagedCaptureError, match="no capture here"):
+    with pytest.raises(UsageError, match="no capture here"):
         records.read(tmp_path)

@@ -44,14 +44,9 @@ def open_capture(directory: str | os.PathLike[str], *, verify: bool = False) -> 
     """Opens the capture in `directory` (a reproducer, or its `capture/`).
 
     Checks the manifest, `capture.bin` with its hash, and the sizes of the memory files; with `verify` their
-    contents too. Raises DamagedCaptureError naming file and offset; UsageError where there is no such
-    directory.
+    contents too. Raises DamagedCaptureError naming file and offset; UsageError where there is no capture.
     """
     where = Path(directory)
-    if not where.exists():
-        raise UsageError(f"{where} does not exist; `kerncap list` shows captures")
-    if not where.is_dir():
-        raise UsageError(f"{where} is a file; name the directory of a capture")
     path = records.find_capture(where)
     document = manifest.read(path)
     capture = records.read(path)
@@ -155,7 +150,7 @@ def list_captures(root: str | os.PathLike[str] = "isolated") -> list[Listed]:
 
     def look(directory: Path, depth: int) -> None:
         for capture in (directory, directory / "capture"):
-            if (capture / "capture.bin").is_file() or (capture / manifest.NAME).is_file():
+            if records.has_traces(capture):
                 found.append(_list_one(directory, capture))
                 return
         if depth < _LIST_DEPTH:

@@ -8,6 +8,7 @@ All addresses and sizes are in bytes. Every defect is a DamagedCaptureError that
 from __future__ import annotations
 
 import enum
+import os
 import struct
 from bisect import bisect_right
 from collections.abc import Callable
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from kerncap.core.errors import DamagedCaptureError
+from kerncap.core.errors import DamagedCaptureError, UsageError
 
 MAGIC = b"KCAPTURE"
 VERSION = 1
@@ -356,24 +357,61 @@ class Capture:
         return content
 
 
+_FILES = ("capture.bin", "memory.pre", "memory.post")
+
+
+def has_traces(directory: Path) -> bool:
+    """Whether `directory` is, or was, a capture: any of its files is there."""
+    if any((directory / name).is_file() for name in _FILES):
+        return True
+    try:
+        with (directory / "manifest.json").open("rb") as file:
+            return b"kerncap-capture/" in file.read(1 << 20)  # other programs have files of that name
+    except OSError:
+        return False
+
+
 def find_capture(directory: Path | str) -> Path:
-    """The capture in `directory`: itself, or its `capture/` (a reproducer)."""
+    """The capture in `directory`: itself, or its `capture/` (a reproducer).
+
+    Raises UsageError where there is none, DamagedCaptureError where one has lost its `capture.bin`.
+    """
     directory = Path(directory)
-    for candidate in (directory, directory / "capture"):
+    try:
+        os.listdir(directory)
+    except FileNotFoundError:
+        raise UsageError(f"{directory} does not exist; `kerncap list` shows captures") from None
+    except NotADirectoryError:
+        raise UsageError(f"{directory} is no directory; name the directory of a capture") from None
+    except OSError as error:
+        raise UsageError(f"{directory} cannot be read: {error.strerror}") from None
+    places = (directory, directory / "capture")
+    for candidate in places:
         if (candidate / "capture.bin").is_file():
             return candidate
-    raise DamagedCaptureError(
+    for candidate in places:
+        if has_traces(candidate):
+            raise DamagedCaptureError(
+                f"{candidate / 'capture.bin'} is missing: the capture is damaged, extract it again",
+                file=str(candidate / "capture.bin"),
+                offset=0,
+            )
+    if (directory / "compile.json").is_file():
+        raise DamagedCaptureError(
+            f"{directory}: the reproducer has lost its capture/; extract it again",
+            file=str(directory / "capture" / "capture.bin"),
+            offset=0,
+        )
+    raise UsageError(
         f"{directory}: no capture here (neither capture.bin nor capture/capture.bin); "
-        "kerncap list shows where captures are",
-        file=str(directory / "capture.bin"),
-        offset=0,
+        "`kerncap list` shows where captures are"
     )
 
 
 def read(directory: Path | str) -> Capture:
     """Reads and checks the capture in `directory` (a capture, or a reproducer that holds one).
 
-    Raises DamagedCaptureError, which names file and offset.
+    Raises DamagedCaptureError, which names file and offset; UsageError where there is no capture.
     """
     path = find_capture(directory)
     name = path / "capture.bin"
