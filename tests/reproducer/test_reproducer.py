@@ -280,3 +280,18 @@ def test_module_runs_as_a_command(out: Path) -> None:
         [*words, "--help"], cwd=out, env=environment, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 2
+
+
+def test_a_source_directory_that_was_named_in_vain_is_said(tree: Tree, tmp_path: Path) -> None:
+    hsaco = program(tree)
+    other = tmp_path / "other"
+    (other / "more").mkdir(parents=True)
+    (other / "more" / "different.hip").write_text("__global__ void different(int* p) { *p = 1; }\n")
+    for name, language in (("looked", "auto"), ("told", "none")):
+        info = reproducer(tmp_path / name, hsaco, other, language=language)
+        assert info.to_json()["source_dirs"] == [{"directory": str(other), "used": False}]
+        assert any(f"--source-dir {other}" in note for note in info.notes)
+        assert f"--source-dir {other}" in (tmp_path / name / "README.md").read_text()
+    used = reproducer(tmp_path / "used", hsaco, tree.root)
+    assert used.to_json()["source_dirs"] == [{"directory": str(tree.root), "used": True}]
+    assert not any("--source-dir" in note for note in used.notes)

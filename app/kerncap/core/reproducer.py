@@ -52,7 +52,8 @@ class ReproducerInfo:
 
     `rebuilt` is "identical" where compiling the unchanged copy gives the captured kernel's code byte for
     byte, "differs" where it gives other code, None where it was not compiled; `notes` are sentences for a
-    person.
+    person. `source_dirs` are the directories that the caller named, each with whether the kernel's source, or
+    a header of it, is in it.
     """
 
     language: str
@@ -62,6 +63,7 @@ class ReproducerInfo:
     rebuilt: str | None = None
     definition: str | None = None
     notes: tuple[str, ...] = field(default=())
+    source_dirs: tuple[tuple[str, bool], ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The `source` object of extract's document."""
@@ -73,6 +75,7 @@ class ReproducerInfo:
             "rebuilt": self.rebuilt,
             "definition": self.definition,
             "notes": list(self.notes),
+            "source_dirs": [{"directory": path, "used": used} for path, used in self.source_dirs],
         }
 
 
@@ -159,13 +162,21 @@ def write_project(
     captured = read_code_object(facts.code_object)
     if language == "none":
         info = ReproducerInfo(
-            "none", None, reason="The extraction was told not to look for source (--language none)."
+            "none",
+            None,
+            reason="The extraction was told not to look for source (--language none).",
+            notes=_not_looked_at(source_dirs),
+            source_dirs=_used(source_dirs, ()),
         )
         _write_texts(out, "hsaco", facts, info, captured)
         return info
     if not captured.describes(facts.symbol):
         info = ReproducerInfo(
-            "unknown", None, reason=f"The code object does not describe the arguments of {facts.symbol}."
+            "unknown",
+            None,
+            reason=f"The code object does not describe the arguments of {facts.symbol}.",
+            notes=_not_looked_at(source_dirs),
+            source_dirs=_used(source_dirs, ()),
         )
         _write_texts(out, "hsaco", facts, info, captured)
         return info
@@ -184,7 +195,13 @@ def write_project(
         language,
     )
     if finding.command is None:
-        info = ReproducerInfo(finding.language, None, reason=finding.reason, notes=finding.notes)
+        info = ReproducerInfo(
+            finding.language,
+            None,
+            reason=finding.reason,
+            notes=(*finding.notes, *_unused(source_dirs, ())),
+            source_dirs=_used(source_dirs, ()),
+        )
         _write_texts(out, "hsaco", facts, info, captured)
         return info
     plan = _copy_sources(out, facts, captured, finding.command, finding.dependencies, source_dirs)
@@ -203,10 +220,31 @@ def write_project(
         None,
         rebuilt,
         definition,
-        (*finding.notes, *remarks),
+        (*finding.notes, *_unused(source_dirs, plan.files), *remarks),
+        _used(source_dirs, plan.files),
     )
     _write_texts(out, "hip", facts, info, captured)
     return info
+
+
+def _used(source_dirs: Sequence[Path], files: Iterable[Path]) -> tuple[tuple[str, bool], ...]:
+    """Each directory that was named, and whether one of the kernel's files is in it."""
+    real = [os.path.realpath(path) for path in files]
+    return tuple(
+        (str(named), any(path.startswith(os.path.join(os.path.realpath(named), "")) for path in real))
+        for named in source_dirs
+    )
+
+
+def _unused(source_dirs: Sequence[Path], files: Iterable[Path]) -> tuple[str, ...]:
+    """What to say of directories that were named in vain."""
+    files = list(files)
+    what = f"does not hold the source of this kernel; that is {files[0]}" if files else "was of no use"
+    return tuple(f"--source-dir {named} {what}." for named, used in _used(source_dirs, files) if not used)
+
+
+def _not_looked_at(source_dirs: Sequence[Path]) -> tuple[str, ...]:
+    return tuple(f"--source-dir {named} was not looked at." for named in source_dirs)
 
 
 def _copy_sources(
