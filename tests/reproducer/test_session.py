@@ -17,6 +17,7 @@ from kerncap.core import session
 from kerncap.core.codeobject import read_code_object
 from kerncap.core.errors import DeviceError, KerncapError, UsageError
 from kerncap.core.iterations import list_iterations
+from kerncap.core.loop_worker import Request
 from kerncap.core.patch import make_patch, write_patch
 from kerncap.core.replayer import KernelFault, KernelTimeout
 from kerncap.core.reproducer import machine_code
@@ -119,6 +120,28 @@ def test_an_attempt_says_each_step_and_keeps_it(out: Path) -> None:
     assert (kept.directory / "source/deps/include/scale.h").is_file()
     assert kept.directory.stat().st_mode & 0o077 == 0
     assert [i.number for i in list_iterations(out)] == [1]
+
+
+def test_only_an_attempt_that_passes_has_a_speedup_on_record(out: Path) -> None:
+    bench = SizeBench()
+    with EditLoop(out, bench, lambda _: None) as loop:
+        right = loop.attempt()
+        edit(out / "kernel_variant.cpp", "i < n", "i < n && i != 3")
+        wrong = loop.attempt()
+        assert right
+        assert wrong
+        assert (right.document["timing"]["speedup"], right.document["timing"]["speed"]) == (1.0, "SAME")
+        assert wrong.outcome == "failed"
+        kept = json.loads((wrong.directory / "iteration.json").read_text())["timing"]
+        assert (kept["speedup"], kept["speed"], kept["counts"]) == (None, None, False)
+        assert kept["variant_median_ns"] > 0
+        bench.first = bench._code(wrong.directory / "variant.hsaco")  # what it writes is right after all
+        loop.repeat(Request("validate", number=wrong.number))
+    kept = json.loads((wrong.directory / "iteration.json").read_text())
+    assert kept["outcome"] == "passed"
+    assert kept["timing"]["speedup"] == pytest.approx(
+        kept["timing"]["baseline_median_ns"] / kept["timing"]["variant_median_ns"]
+    )
 
 
 def test_build_failure_is_an_event_with_the_copies_names(out: Path) -> None:

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from kerncap.core.compile_file import CompileFile
+from kerncap.core.counting import counted
 from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.iterations import OBJECT, Iteration, Keeper, find_iteration
 from kerncap.core.loop_worker import PATIENCE_S, AttemptWorker, Request
@@ -311,7 +312,7 @@ class EditLoop:
         self._emit(Saved(number, begun - noticed, files))
         document: dict[str, Any] = {"files": list(files), "seconds": {}}
         outcome = self._steps(number, target, document)
-        document["outcome"] = outcome or "superseded"
+        _settle(document, outcome or "superseded")
         total = time.perf_counter() - noticed
         document["seconds"]["total"] = total
         kept = None
@@ -357,7 +358,7 @@ class EditLoop:
                 return
             if outcome == "error":
                 return  # it says nothing of the attempt: what was known of it holds
-            document["outcome"] = outcome
+            _settle(document, outcome or "superseded")
             if self._keeper:
                 kept = self._keeper.close(number, kept.directory, document)
             self._emit(Finished(number, time.perf_counter() - started, kept))
@@ -418,7 +419,7 @@ class EditLoop:
             "variant_ns": list(timing.variant_ns),
             "baseline_median_ns": timing.baseline_median_ns,
             "variant_median_ns": timing.variant_median_ns,
-            "ratio": timing.ratio,
+            "speedup": timing.ratio,
             "speed": timing.speed,
             "timer": timing.timer,
         }
@@ -467,6 +468,13 @@ class EditLoop:
 
     def _emit(self, event: Event) -> None:
         self._on_event(event)
+
+
+def _settle(document: dict[str, Any], outcome: str) -> None:
+    """Writes down what became of an attempt; only one that passed has a speedup."""
+    document["outcome"] = outcome
+    if "timing" in document:
+        document["timing"] = counted(document["timing"], outcome == "passed")
 
 
 def open_loop(

@@ -247,6 +247,18 @@ def noise_floor(first: Sequence[float], second: Sequence[float]) -> float:
     return max(abs(1.0 - low), abs(high - 1.0))
 
 
+def speed_of(low: float, high: float, noise: float) -> Speed:
+    """What an interval of the ratio variant/baseline says, against the A/A noise."""
+    same = min(max(noise, TARGET_RELATIVE_ERROR), _SAME)
+    if high < 1.0 - noise:
+        return Speed.FASTER
+    if low > 1.0 + noise:
+        return Speed.SLOWER
+    if 1.0 - same <= low and high <= 1.0 + same:
+        return Speed.SAME
+    return Speed.UNCLEAR
+
+
 def compare(series: Series) -> Comparison:
     """The verdict on speed. A gap counts only above the A/A noise."""
     baseline = summarise(np.asarray(series.baseline), series.rejected[0])
@@ -254,13 +266,4 @@ def compare(series: Series) -> Comparison:
     ratio = variant.median_ns / baseline.median_ns
     low, high = ratio_interval(variant.samples_ns, baseline.samples_ns)
     noise = noise_floor(series.first, series.second)
-    same = min(max(noise, TARGET_RELATIVE_ERROR), _SAME)
-    if high < 1.0 - noise:
-        verdict = Speed.FASTER
-    elif low > 1.0 + noise:
-        verdict = Speed.SLOWER
-    elif 1.0 - same <= low and high <= 1.0 + same:
-        verdict = Speed.SAME
-    else:
-        verdict = Speed.UNCLEAR
-    return Comparison(baseline, variant, ratio, (low, high), noise, verdict)
+    return Comparison(baseline, variant, ratio, (low, high), noise, speed_of(low, high, noise))

@@ -48,6 +48,12 @@ async def test_a_save_gives_a_row_and_the_best_valid_one_is_marked(out: Path) ->
         assert "attempt 4 FAIL" in bench.line("result")
         assert "its time does not count" in bench.line("result")
         assert "2.000x" not in bench.line("result")
+        assert rows[3].split()[-3:] == ["-", "-", "FAIL"]  # neither against the captured nor best
+        await bench.pilot.press("3")
+        await bench.pilot.pause()
+        assert "its time does not count: FAIL" in bench.shows("timing")
+        assert "2.000x" not in bench.shows("timing")
+        assert "FASTER" not in bench.shows("timing")
 
 
 async def test_a_failed_validation_brings_up_what_differs_and_where(out: Path) -> None:
@@ -56,12 +62,12 @@ async def test_a_failed_validation_brings_up_what_differs_and_where(out: Path) -
         await bench.attempts(1)
         text = bench.shows("validation")
         assert text.startswith("FAIL  1.3 KB compared")
-        assert "max |a-b| 39.5" in text
+        assert "max abs 39.5 · max rel 19.8" in text
         assert "1 new NaNs" in text
         assert "▀" in text  # the map
         assert "        0                2              2.5" in text
         assert "and 32 more below" in text
-        assert "relative error from" in text
+        assert "rel is |actual - expected| / |expected|" in text
         assert "1e-1" in text
         await bench.pilot.press("right_square_bracket")
         await bench.pilot.pause()
@@ -184,6 +190,28 @@ async def test_c_compares_two_attempts(out: Path) -> None:
         await bench.until(lambda: "the captured source to attempt 2" in bench.shows("diff"))
         await bench.pilot.press("d")
         await bench.until(lambda: "attempt 1 to attempt 2" in bench.shows("diff"))
+
+
+async def test_c_gives_a_wrong_attempt_no_speed(out: Path) -> None:
+    async with workbench(out, FakeBench(Result(1000), Result(500, "FAIL", failing()))) as bench:
+        await bench.attempts(1)
+        bench.edit("i < n", "i + 1 <= n")
+        await bench.attempts(2)
+        bench.screen.table.select("1")
+        await bench.pilot.pause()
+        await bench.pilot.press("c")
+        bench.screen.table.select("2")
+        await bench.pilot.pause()
+        await bench.pilot.press("c")
+        await bench.until(lambda: bench.screen.shown.sides is not None, "the comparison")
+        text = bench.shows("diff")
+        assert "attempt 2 is FAIL: only right results have a speed." in text
+        assert "takes" not in text
+        speedup = next(line for line in text.splitlines() if line.split()[:1] == ["speedup"])
+        assert speedup.split() == ["speedup", "1.000x", "-"]
+    record = list_iterations(out)[-1].document
+    assert record["timing"]["speedup"] is None
+    assert record["timing"]["speed"] is None
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")

@@ -52,7 +52,7 @@ class AttemptsTable(LineTable):
         return [*pieces, ("  verdict", "heading")]
 
     def row(self, index: int) -> list[tuple[str, str]]:
-        """One attempt. A wrong result has no speed: its figures are dim, whatever they say."""
+        """One attempt. A wrong result has no speed: `-` in its place, and its other figures are dim."""
         row = self.model.rows[int(self.keys[index])]
         best = self.model.best
         is_best = best is not None and best.number == row.number
@@ -81,7 +81,7 @@ class AttemptsTable(LineTable):
             return with_interval(row.median_ns, row.interval_ns), ""
         if title == "vs captured":
             return ratio(row.speedup), {"FASTER": "good", "SLOWER": "bad"}.get(row.speed, "")
-        return ratio(self.model.against_best(row) if row.passed else None), ""
+        return ratio(self.model.against_best(row)), ""
 
     @property
     def number(self) -> int | None:

@@ -27,14 +27,14 @@ class Row:
     median_ns: float | None = None
     interval_ns: tuple[float, float] | None = None
     baseline_ns: float | None = None
-    speed: str = ""  # FASTER, SLOWER, SAME, UNCLEAR
+    speed: str = ""  # FASTER, SLOWER, SAME, UNCLEAR; of a right result
     mode: str = "default"
     simulated: bool = False
 
     @property
     def speedup(self) -> float | None:
-        """Against the captured kernel, timed in the same attempt; over 1 is faster."""
-        if not self.median_ns or self.baseline_ns is None:
+        """Against the captured kernel of the same attempt; over 1 is faster. None for a wrong result."""
+        if not self.passed or not self.median_ns or self.baseline_ns is None:
             return None
         return self.baseline_ns / self.median_ns
 
@@ -64,11 +64,12 @@ def row_of(iteration: Iteration, changed: tuple[int, int] | None = None) -> Row:
         verdict = _WORDS[outcome]
     elif not verdict:
         verdict = outcome or "?"
+    passed = outcome == "passed" and verdict in PASSED
     interval = timing.get("variant_ci95_ns")
     return Row(
         iteration.number,
         verdict,
-        outcome == "passed" and verdict in PASSED,
+        passed,
         changed,
         _number(seconds.get("build")),
         _number(seconds.get("replay")),
@@ -78,7 +79,7 @@ def row_of(iteration: Iteration, changed: tuple[int, int] | None = None) -> Row:
         if isinstance(interval, list) and len(interval) == 2
         else None,
         _number(timing.get("baseline_median_ns")),
-        str(timing.get("speed") or ""),
+        str(timing.get("speed") or "") if passed else "",
         str(validation.get("mode") or "default"),
         "simulated" in str(timing.get("timer") or ""),
     )

@@ -96,16 +96,16 @@ def compare(sides: Sides, found: Sequence[DiffLine], width: int) -> list[Line]:
         ("compare", seconds(a.validate_s), seconds(b.validate_s)),
     )
     lines += [[(f"{name:>9} ", "dim"), (f"{one:>{w}} {other:>{w}}", "")] for name, one, other in table]
-    if sides.gain is not None:
+    lines.append([("", "")])
+    if not (a.passed and b.passed):
+        wrong = " and ".join(f"attempt {row.number} is {row.verdict}" for row in (a, b) if not row.passed)
+        lines += [[(part, "bad")] for part in wrap(f"{wrong}: only right results have a speed.", width)]
+    elif sides.gain is not None:
         text = f"attempt {b.number} takes {1 / sides.gain:.4g} of the time of attempt {a.number}"
         if sides.interval is not None:
             low, high = 1 / sides.interval[1], 1 / sides.interval[0]
             text += f" (95 %: {low:.4g} to {high:.4g})"
-        valid = a.passed and b.passed
-        lines.append([("", "")])
-        style = "good" if valid and sides.gain > 1 else "warn"
+        style = "good" if sides.gain > 1 else "warn"
         lines += [[(part, style)] for part in wrap(text, width)]
-        if not valid:
-            lines.append([("A wrong result has no speed: this says nothing.", "bad")])
     lines.append([("", "")])
     return [*lines, *diff(found, f"source: attempt {a.number} to attempt {b.number}")]

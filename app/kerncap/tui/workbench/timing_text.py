@@ -149,9 +149,7 @@ def _figures(row: Row, timing: Mapping[str, Any], best: Row | None) -> list[Line
     if row.passed:
         lines.append([(f"{ratio(row.speedup)} {row.speed}", style), (detail, "dim")])
     else:
-        lines.append(
-            [(f"does not count: {row.verdict}", "bad"), (f"  ({ratio(row.speedup)}){detail}", "dim")]
-        )
+        lines.append([(f"its time does not count: {row.verdict}", "bad"), (detail, "dim")])
     if best is not None and best.number != row.number:
         lines.append([(f"best: attempt {best.number}, {ratio(best.speedup)}", "dim")])
     return lines
