@@ -18,14 +18,26 @@ def test_relative_error_of_floats() -> None:
     expected = bits([1.0, 2.0, 0.0, 0.0, nan, 1.0, inf, inf, 3e38])
     actual = bits([1.5, 2.0, -0.0, 1.0, nan, nan, inf, -inf, -3e38])
     found = relative_error(expected, actual, "f32")
-    assert found[:4].tolist() == pytest.approx([1 / 3, 0, 0, 1])
-    assert found[4:].tolist() == [0, 1, 0, 1, 1]
+    assert found[:4].tolist() == [0.5, 0, 0, inf]
+    assert found[4:].tolist() == [0, inf, 0, inf, 2]
+    huge = relative_error(bits([1.7e308], "<f8"), bits([-1.7e308], "<f8"), "f64")
+    assert huge.tolist() == [2.0]  # the difference itself is beyond the range
 
 
 def test_relative_error_of_integers_and_of_what_is_no_number() -> None:
-    assert relative_error(bits([-4], "<i4"), bits([4], "<i4"), "i32").tolist() == [1.0]
+    assert relative_error(bits([-4], "<i4"), bits([4], "<i4"), "i32").tolist() == [2.0]
     assert relative_error(bits([100], "<u2"), bits([99], "<u2"), "u16").tolist() == pytest.approx([0.01])
-    assert relative_error(bits([7], "<u8"), bits([8], "<u8"), "pointer").tolist() == [1.0]
+    assert relative_error(bits([7], "<u8"), bits([8], "<u8"), "pointer").tolist() == [float("inf")]
+
+
+def test_errors_over_one_are_listed_as_they_are_and_bounded_in_histogram_and_map() -> None:
+    found = Mismatches()
+    addresses = np.array([0, 4, 8], np.uint64)
+    errors = np.array([0.5, 40.0, np.inf])
+    found.add(addresses, errors, np.ones(3, bool), lambda i: {"address": hex(int(addresses[i]))})
+    assert [e["relative"] for e in found.elements] == [0.5, 40.0, "inf"]
+    assert found.ordered_histogram() == {"1e-1": 1, "1": 2}
+    assert [error for _, error in found.map.to_json(0)["cells"]] == [0.5, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(

@@ -125,12 +125,12 @@ def _judge_floats(part: Elements, tolerance: Tolerance, stats: RegionStats, judg
     stats.signed_zeros += int(np.count_nonzero(judged & zeros))
     counted = judged & finite & ~zeros
     if bool(counted.any()):
-        errors, references = error[counted], np.abs(wanted[counted])
+        errors = error[counted]
         stats.max_abs = max(stats.max_abs or 0.0, float(errors.max()))
-        nonzero = references > 0
-        if bool(nonzero.any()):
-            relative = float((errors[nonzero] / references[nonzero]).max())
-            stats.max_rel = max(stats.max_rel or 0.0, relative)
+        relative = relative_error(part.expected[counted], part.actual[counted], part.dtype)
+        relative = relative[np.isfinite(relative)]  # not where 0 was expected
+        if len(relative):
+            stats.max_rel = max(stats.max_rel or 0.0, float(relative.max()))
         distances = distance[counted]
         stats.max_ulp = max(stats.max_ulp or 0, int(distances.max()))
         with np.errstate(over="ignore"):

@@ -27,10 +27,12 @@ Numbers = npt.NDArray[np.float64]
 
 
 def relative_error(expected: npt.NDArray[Any], actual: npt.NDArray[Any], dtype: str) -> Numbers:
-    """|a-b| / max(|a|, |b|) of elements given by their bits, at most 1.
+    """|actual - expected| / |expected| of elements given by their bits: the one definition of a relative
+    error, here and in `max_rel`.
 
-    1 also where one of them is NaN or infinite and the other is not the same, and for what is no number
-    (pointers, bytes, truth values); 0 where both are zero or both NaN.
+    Infinite where 0 was expected and something else is there, where one of them is NaN or infinite and the
+    other is not the same, and for what is no number (pointers, bytes, truth values) and differs; 0 where both
+    are zero or both NaN.
     """
     if dtype in FLOATS:
         a, b = floats.values(expected, dtype), floats.values(actual, dtype)
@@ -38,22 +40,21 @@ def relative_error(expected: npt.NDArray[Any], actual: npt.NDArray[Any], dtype: 
         kind = np.dtype(f"<{dtype[0]}{SIZES[dtype]}")
         a, b = expected.view(kind).astype(np.float64), actual.view(kind).astype(np.float64)
     else:
-        return np.asarray(expected != actual, np.float64)
+        return np.where(expected != actual, np.inf, 0.0)
+    finite = np.isfinite(a) & np.isfinite(b)
     with np.errstate(all="ignore"):
-        largest = np.maximum(np.abs(a), np.abs(b))
-        # Divided first: the difference of two large numbers may be beyond the range.
-        error = np.abs(a / largest - b / largest)
-    error[largest == 0] = 0.0
-    both_nan = np.isnan(a) & np.isnan(b)
-    odd = ~np.isfinite(a) | ~np.isfinite(b)
-    error[odd] = 1.0
-    error[both_nan | (odd & (a == b))] = 0.0
-    clamped: Numbers = np.minimum(error, 1.0)
-    return clamped
+        error: Numbers = np.abs(b - a) / np.abs(a)
+        # The difference of two large numbers may be beyond the range, though their ratio is not.
+        large = finite & np.isinf(error) & (a != 0)
+        error[large] = np.abs(b[large] / a[large] - 1.0)
+    error[(a == 0) & (b == 0)] = 0.0
+    error[~finite] = np.inf
+    error[(np.isnan(a) & np.isnan(b)) | (~finite & (a == b))] = 0.0
+    return error
 
 
 def decade(error: float) -> str:
-    """The histogram's name of an error: "1e-7" for 1e-7 up to 1e-6; "1" for 1."""
+    """The histogram's name of an error: "1e-7" for 1e-7 up to 1e-6; "1" for 1 and more."""
     if error >= 1.0:
         return "1"
     return f"1e{int(np.clip(np.floor(np.log10(error)), _LEAST_DECADE, -1))}"
@@ -61,7 +62,9 @@ def decade(error: float) -> str:
 
 @dataclass
 class ErrorMap:
-    """Cells of 2**shift bytes from `start` on, each with the largest error in it; at most MOST_CELLS."""
+    """Cells of 2**shift bytes from `start` on, each with the largest error in it, 1 for more than 1; at most
+    MOST_CELLS.
+    """
 
     start: int = 0  # a multiple of the cell's size
     shift: int = 2
@@ -117,7 +120,7 @@ class Mismatches:
     ) -> None:
         """Elements that differ. `fails` are those listed one by one, `describe` gives the i-th of them."""
         self.differing += len(addresses)
-        self.map.add(addresses, errors)
+        self.map.add(addresses, np.minimum(errors, 1.0))
         counted = errors[errors > 0]
         if len(counted):
             exponents = np.clip(np.floor(np.log10(counted)), _LEAST_DECADE, 0).astype(int)
@@ -129,7 +132,8 @@ class Mismatches:
             last = int(self.elements[-1]["address"], 16)
             chosen = chosen[addresses[chosen] < np.uint64(last)]
         for i in chosen[:MOST_ELEMENTS]:
-            self.elements.append(describe(int(i)) | {"relative": float(f"{errors[i]:.6g}")})
+            relative = float(f"{errors[i]:.6g}") if np.isfinite(errors[i]) else "inf"
+            self.elements.append(describe(int(i)) | {"relative": relative})
         self.elements.sort(key=lambda e: int(e["address"], 16))
         del self.elements[MOST_ELEMENTS:]
 

@@ -11,6 +11,7 @@ from kerncap.tui.workbench.lines import Line, wrap
 from kerncap.tui.workbench.model import PASSED
 
 _FIRST_ELEMENTS = 8
+_RELATIVE = "rel is |actual - expected| / |expected|, inf where 0 was expected"
 _BAR = "█▏▎▍▌▋▊▉"
 
 
@@ -86,7 +87,7 @@ def _sizes(validation: Mapping[str, Any]) -> str:
 
 def _region_table(regions: Sequence[Mapping[str, Any]], selected: int, width: int) -> list[Line]:
     narrow = width < 72
-    heading = f"  {'region':>6} {'size':>9} {'type':<7} {'wrong':>9} {'max |a-b|':>10}"
+    heading = f"  {'region':>6} {'size':>9} {'type':<7} {'wrong':>9} {'max abs':>10}"
     lines: list[Line] = [[(heading if narrow else heading + f" {'max rel':>9} {'max ulp':>11}", "heading")]]
     for i, region in enumerate(regions):
         wrong = int(region.get("mismatches") or 0)
@@ -107,8 +108,8 @@ def _short(number: Any) -> str:
 
 
 def _errors(region: Mapping[str, Any], width: int) -> list[Line]:
-    words = [f"max |a-b| {_short(region.get('max_abs'))}", f"rel {_short(region.get('max_rel'))}"]
-    words += [f"ulp {_short(region.get('max_ulp'))}", f"rms {_short(region.get('rms'))}"]
+    words = [f"max abs {_short(region.get('max_abs'))}", f"max rel {_short(region.get('max_rel'))}"]
+    words += [f"max ulp {_short(region.get('max_ulp'))}", f"rms {_short(region.get('rms'))}"]
     first = " · ".join(words)
     extra = []
     for name, word in (
@@ -125,6 +126,8 @@ def _errors(region: Mapping[str, Any], width: int) -> list[Line]:
         lines: list[Line] = [[(head, "strong"), (first, "")]]
     else:
         lines = [[(head, "strong")], *[[("  " + text, "")] for text in wrap(first, width - 3)]]
+    if region.get("max_abs") is not None or region.get("error_histogram"):
+        lines += [[(f"  {text}", "dim")] for text in wrap(_RELATIVE, width - 3)]
     if extra:
         lines.append([("  " + " · ".join(extra), "warn")])
     return lines
@@ -133,7 +136,7 @@ def _errors(region: Mapping[str, Any], width: int) -> list[Line]:
 def _elements(elements: Sequence[Mapping[str, Any]], total: int, *, heading: bool) -> list[Line]:
     lines: list[Line] = []
     if heading:
-        lines.append([(f"{'element':>9} {'expected':>16} {'actual':>16} {'rel.':>8}", "heading")])
+        lines.append([(f"{'element':>9} {'expected':>16} {'actual':>16} {'rel':>8}", "heading")])
     for element in elements:
         lines.append(
             [
@@ -167,7 +170,7 @@ def _histogram(title: str, counts: Mapping[str, int], width: int) -> list[tuple[
 def _histograms(region: Mapping[str, Any], width: int) -> list[Line]:
     blocks = []
     found = [
-        ("relative error from", region.get("error_histogram")),
+        ("rel, from", region.get("error_histogram")),
         ("units in the last place", region.get("ulp_histogram")),
     ]
     present = [(title, counts) for title, counts in found if counts]
