@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -189,6 +190,13 @@ class Stage:
             lines.append("".join(segment.text for segment in strip).rstrip())
         assert len(lines) == height, (len(lines), width, height)
         return "\n".join(lines)
+
+    async def until(self, part: str, limit_s: float = 20.0) -> None:
+        """Until the screen shows that; for what a thread does."""
+        deadline = time.monotonic() + limit_s
+        while part not in self.text():
+            assert time.monotonic() < deadline, f"{part!r} did not appear:\n{self.text()}"
+            await self.pilot.pause(0.05)
 
     def told(self) -> str:
         """The sentence in the status line of the leaderboard."""

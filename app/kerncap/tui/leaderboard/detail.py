@@ -64,6 +64,8 @@ def facts(kernel: KernelStats, source: Found, clock: str) -> list[tuple[str, str
         lines.insert(4, ("takes", one_line(takes)))
     if source.place:
         lines.append(("source", source.place))
+    elif source.note:
+        lines.append(("source", source.note))
     return lines
 
 

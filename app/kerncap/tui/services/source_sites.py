@@ -1,24 +1,26 @@
-"""Where a kernel is probably written, and what it takes: a quick look by name. Extraction proves it with the
-compiler.
-"""
+"""Where a kernel is written and what it takes, where a quick look proves it; else why it is not shown."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 _LIMIT_S = 3.0
 _LONGEST_DECLARATION = 4000
+_UNPROVEN = "not proven to be what runs; extraction asks the compiler"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`path:line`, and the parameters as they are written there; both empty where nothing was found."""
+    """`path:line`, and the parameters as they are written there; `note` says why there is no place.
+
+    All are empty where nothing was looked for, or nothing found.
+    """
 
     place: str = ""
     parameters: str = ""
+    note: str = ""
 
 
 def parameters_at(text: str, name: str) -> str:
@@ -37,19 +39,23 @@ def parameters_at(text: str, name: str) -> str:
     return ""
 
 
-def site_of(symbol: str, roots: Sequence[Path]) -> Found:
-    """The first definition of that name below the roots."""
+def site_of(symbol: str, code_hash: str, program: Path | None, roots: Sequence[Path]) -> Found:
+    """The definition of the kernel that runs, below the roots or by its own debug information."""
     from kerncap.source.hip.lexer import symbol_words
-    from kerncap.source.hip.tree import find_sites, source_files
+    from kerncap.source.hip.running import RunningCode, look
 
-    deadline = time.monotonic() + _LIMIT_S
-    try:
-        sites = find_sites(source_files(roots, deadline), symbol_words(symbol), deadline)
-        if not sites:
+    seen = look(RunningCode(symbol, code_hash, program), roots, _LIMIT_S)
+    if seen.place is None:
+        if not seen.files:
             return Found()
-        site = sites[0]
-        lines = site.file.read_text(errors="replace").splitlines()[site.kernel.line - 1 :]
+        files = "1 file defines" if seen.files == 1 else f"{seen.files} files define"
+        return Found(note=f"{files} this name, {_UNPROVEN}")
+    place = seen.place
+    if not place.line:
+        return Found(str(place.file))
+    try:
+        lines = place.file.read_text(errors="replace").splitlines()[place.line - 1 :]
     except OSError:
-        return Found()
+        return Found(f"{place.file}:{place.line}")
     text = "\n".join(lines)[: 2 * _LONGEST_DECLARATION]
-    return Found(f"{site.file}:{site.kernel.line}", parameters_at(text, site.kernel.name))
+    return Found(f"{place.file}:{place.line}", parameters_at(text, symbol_words(symbol)[0]))
