@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
+import xxhash
 from textual import events
 from textual.keys import key_to_character
 
@@ -16,6 +19,10 @@ from kerncap.tui.leaderboard.ranking import Filter, Sort
 from kerncap.tui.services.source_sites import Found
 from kerncap.tui.widgets.bars import StatusLine
 from tui.stage import NAMES, board, five, kernel, stage
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "source"))
+
+from hip_tree import DEVICE_H, FLAGS, Tree, clang
 
 
 def key_event(key: str) -> events.Key:
@@ -336,18 +343,27 @@ def test_parameters_in_a_name(name: str, takes: str) -> None:
 
 
 async def test_where_it_is_written_and_what_it_takes_come_from_the_source(own_home: Path) -> None:
-    (own_home / "k.hip").write_text(
-        '#include <hip/hip_runtime.h>\n\nextern "C" __global__ void __launch_bounds__(64)\n'
-        "    rms_norm(const float* __restrict__ x,\n             float* out, int n) { out[0] = x[0]; }\n"
+    source = (
+        '#include "device.h"\n\nextern "C" __global__ void __launch_bounds__(64)\n'
+        "    rms_norm(const float* __restrict__ x,\n             float* out, int n) { out[n] = x[0]; }\n"
     )
-    async with stage(source_dir=own_home) as st:
-        await st.show(kernel(1, "rms_norm", symbol="rms_norm"))
-        for _ in range(60):
-            if "k.hip:" in st.text():
-                break
-            await st.pilot.pause(0.1)
+    tree = Tree(own_home / "tree").write({"src/device.h": DEVICE_H, "src/k.hip": source})
+    made = tree.captured("src/k.hip", ["-Isrc"], "k.hsaco")
+    (tree.root / "build").mkdir()
+    shutil.copy(made, tree.root / "build/k.hsaco")
+    tree.database([("../src/k.hip", [*clang(), *FLAGS, "-c", "../src/k.hip", "-o", "k.o"])])
+    runs = kernel(
+        1, "rms_norm", symbol="rms_norm", code_hash=f"{xxhash.xxh64_intdigest(made.read_bytes()):016x}"
+    )
+    other = kernel(2, "rms_norm", symbol="rms_norm", calls=1)
+    async with stage(source_dir=tree.root) as st:
+        await st.show(runs, other)
+        await st.until("k.hip:4")
         assert "takes    const float* __restrict__ x, float* out, int n" in st.text()
-        assert "k.hip:" in st.text()
+        await st.press("down")  # of the same name, and its code is from elsewhere
+        await st.until("1 file defines this name, not proven to be what runs")
+        assert "k.hip" not in st.text()
+        assert "const float* __restrict__" not in st.text()
 
 
 async def test_program_output_is_shown_without_markup() -> None:
@@ -425,10 +441,32 @@ async def test_a_thousand_kernels_scroll() -> None:
         assert "kernel_0999" not in st.text()
 
 
-async def test_hints_lead_through_the_loop() -> None:
+async def test_hints_lead_to_the_demonstrations_kernel_wherever_it_ranks() -> None:
     async with stage(guided=True) as st:
-        line = st.leaderboard.query_one(StatusLine)
+
+        def selected() -> str:
+            found = st.leaderboard.table.selected
+            assert found is not None
+            return found.name
+
+        def hint() -> str:
+            return str(st.leaderboard.query_one(StatusLine).render())
+
+        for calls in (1, 1000, 1):  # the two change places all the time
+            await st.show(kernel(1, "other", calls=99), kernel(2, "mul_mat_vec_q", calls=calls))
+            assert selected() == "mul_mat_vec_q"
+            assert "Press e to take mul_mat_vec_q out of the running program" in hint()
+        await st.press("up")
+        assert "mul_mat_vec_q with ↑ ↓" in hint()
+        await st.show(kernel(1, "other", calls=99), kernel(2, "mul_mat_vec_q", calls=1000))
+        assert selected() == "other"  # the user has moved it
+        await st.press("up")
+        st.program.ends(0)
+        await st.settle()
+        assert "Press e to take mul_mat_vec_q out of a rerun" in hint()
+
+
+async def test_without_the_guide_the_cursor_stays_on_the_first_row() -> None:
+    async with stage() as st:
         await st.show(kernel(1, "other", calls=99), kernel(2, "mul_mat_vec_q"))
-        assert "mul_mat_vec_q with ↑ ↓" in str(line.render())
-        await st.press("down")
-        assert "Press e to take mul_mat_vec_q out" in str(line.render())
+        assert st.leaderboard.table.selected.name == "other"  # type: ignore[union-attr]

@@ -8,6 +8,7 @@ from pathlib import Path
 from kerncap.core.errors import KerncapError
 from kerncap.core.files import write_atomically
 
+KERNEL = "mul_mat_vec_q"
 _LOOP = """\
     for (int b = lane; b < blocks_per_row; b += LANES_PER_ROW) {
       const size_t at = (size_t)row * blocks_per_row + b;

@@ -21,10 +21,9 @@ from kerncap.core.recompile import recompile
 from kerncap.core.reproducer import VARIANT
 from kerncap.core.scratch import scratch
 from kerncap.demo.building import BuiltDemo, build
-from kerncap.demo.edits import HOIST, WRONG, Edit
+from kerncap.demo.edits import HOIST, KERNEL, WRONG, Edit
 
 SCHEMA = "kerncap-demo/1"
-KERNEL = "mul_mat_vec_q"
 ITERATIONS = 10
 _TOP = 8
 _TIMEOUT_S = 600.0

@@ -77,16 +77,18 @@ async def test_the_whole_loop_on_the_simulated_gpu(extracted: Path) -> None:
         assert "1.000x" in bench.rows()[0]
         assert "simulated" in bench.line("result")
 
-        HOIST.apply(bench.source)
+        await pilot.press("E")  # the demonstration's edit
         await bench.attempts(2)
+        assert HOIST.new in bench.source.read_text()
         row = bench.screen.model.rows[2]
         assert row.verdict == "IDENTICAL"
         assert row.speedup is not None
         assert row.speedup > 1.02
         assert bench.rows()[1].startswith("★")
 
-        WRONG.apply(bench.source)
+        await pilot.press("E")  # and its wrong one
         await bench.attempts(3)
+        assert WRONG.new in bench.source.read_text()
         row = bench.screen.model.rows[3]
         assert row.verdict == "FAIL"
         assert bench.screen.model.best

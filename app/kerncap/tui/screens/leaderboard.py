@@ -176,6 +176,8 @@ class LeaderboardScreen(KerncapScreen):
         self._allocated = max(self._allocated, message.board.allocated)
         if self._heading.paused:
             return
+        if self.kerncap.guided:
+            self._lead(message.board)
         self.table.take(message.board)
         self._show_heading(board=message.board)
         now = self.kerncap.clock()
@@ -265,10 +267,10 @@ class LeaderboardScreen(KerncapScreen):
             return
         self._sources[kernel.id] = Found()
         self._looking = True
-        roots = self._source_roots()
+        roots, program = self._source_roots(), self._program_file()
 
         def look(kernel: KernelStats = kernel) -> None:
-            found = site_of(kernel.symbol, roots)
+            found = site_of(kernel.symbol, kernel.code_hash, program, roots)
             self.app.call_from_thread(self._source_found, kernel.id, found)
 
         self.run_worker(look, thread=True, group="source", exit_on_error=False)
@@ -277,6 +279,12 @@ class LeaderboardScreen(KerncapScreen):
         self._looking = False
         self._sources[ident] = found
         self._show_detail()
+
+    def _program_file(self) -> Path | None:
+        """The program as a file; what is found by PATH is hardly the user's own."""
+        if self.command is None or "/" not in self.command.arguments[0]:
+            return None
+        return Path(self.command.arguments[0]).absolute()
 
     def _source_roots(self) -> list[Path]:
         if self.kerncap.source_dir is not None:
@@ -298,6 +306,12 @@ class LeaderboardScreen(KerncapScreen):
         message.stop()
         self.action_extract()
 
+    def _lead(self, board: Board) -> None:
+        """In the demonstration the cursor is on its kernel, wherever that ranks, until the user moves it."""
+        from kerncap.demo.edits import KERNEL
+
+        self.table.home = next((k.id for k in board.kernels if k.name == KERNEL), None)
+
     def _hint(self) -> None:
         if not self.kerncap.guided:
             return
@@ -308,14 +322,13 @@ class LeaderboardScreen(KerncapScreen):
         elif kernel is None:
             line.hint("The demonstration program starts: a small language model on a simulated GPU.")
         else:
-            from kerncap.demo.headless import KERNEL
+            from kerncap.demo.edits import KERNEL
 
-            if kernel.name == KERNEL:
-                line.hint(f"Press e to take {KERNEL} out of the running program, with all its memory.")
+            if kernel.name != KERNEL:
+                line.hint(f"Kernels by device time. Go to {KERNEL} with ↑ ↓ (or any other), then press e.")
             else:
-                line.hint(
-                    f"Kernels by device time, live. Go to {KERNEL} with ↑ ↓ (or any other), then press e."
-                )
+                where = "the running program" if self.running else "a rerun"
+                line.hint(f"Kernels by device time, live. Press e to take {KERNEL} out of {where}.")
 
     # Keys
 

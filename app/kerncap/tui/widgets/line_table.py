@@ -160,7 +160,8 @@ class LineTable(ScrollView, can_focus=True):
         super().__init__(id=id)
         self.keys: list[str] = []
         self.cursor: str | None = None
-        self.pinned = False  # until the user has moved it, the cursor is on the first row, whichever that is
+        self.pinned = False  # until the user has moved it, the cursor is on the row `home`,
+        self.home: str | None = None  # or where there is none, on the first one, whichever that is
         self._index = 0
         self._drawn: dict[int, Strip] = {}
         self._drawn_shape = (0, 0, 0, False)
@@ -185,7 +186,8 @@ class LineTable(ScrollView, can_focus=True):
         self.keys = list(keys)
         before = self.cursor
         if not self.pinned and self.keys:
-            self._index, self.cursor = 0, self.keys[0]
+            self._index = self.keys.index(self.home) if self.home in self.keys else 0
+            self.cursor = self.keys[self._index]
         elif self.cursor in self.keys:
             self._index = self.keys.index(self.cursor)
         elif self.keys:

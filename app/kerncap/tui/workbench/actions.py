@@ -24,6 +24,12 @@ ACTIONS = (
     ),
     Action("edit", "e", "Open the editor", "VISUAL or EDITOR; inside tmux in a split.", bar="editor"),
     Action("edit_here", "i", "Edit here", "Edit the source in place: ^s saves, esc leaves.", bar="edit here"),
+    Action(
+        "example",
+        "E",
+        "Example edit",
+        "In the demonstration's kernel: its edit, then a wrong one, then that one taken back.",
+    ),
     Action("go_back", "u", "Back to this source", "Put the selected attempt's source back.", bar="back to"),
     Action(
         "compare",

@@ -253,6 +253,26 @@ class Commands(WorkbenchBase):
         self.tell("")
         self.mark_source()
 
+    def action_example(self) -> None:
+        """The demonstration's next edit."""
+        files = self.source_files()
+        if files and not self.views.source.editing:
+            self._example(files[0])
+
+    @work(thread=True, exclusive=True, group="example", exit_on_error=False)
+    def _example(self, path: Path) -> None:
+        from kerncap.tui.workbench.example import NOT_HERE, make_edit
+
+        try:
+            edit = make_edit(path)
+        except (KerncapError, OSError) as error:
+            self.post_message(Told(str(error), "error"))
+            return
+        if edit is None:
+            self.post_message(Told(NOT_HERE, "warning"))
+        else:
+            self.post_message(Told(f"Edited {path.name}: {edit.what}."))
+
     async def action_edit(self) -> None:
         """The user's editor: inside tmux in a split, else in this terminal until it ends."""
         pane = self.views.source

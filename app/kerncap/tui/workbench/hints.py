@@ -15,7 +15,7 @@ def hint(model: Model, trouble: str) -> str:
     if newest.verdict == "does not build":
         return "Pane 2 has the messages, n goes to the next; correct the source and save."
     if newest.verdict == "FAIL":
-        return "Pane 4 shows what is wrong; u puts a better attempt's source back."
+        return "Wrong, so its time does not count; pane 4 shows where. E takes the wrong edit back."
     if newest.passed and newest.changed and newest.changed != (0, 0):
-        return "Right, and kept. c on two compares them, P writes the patch, esc goes back."
-    return "Now edit (e or i): each save is compiled, timed and compared."
+        return "Right, and kept. E makes a wrong edit; 5 shows the change, P writes a patch, esc goes back."
+    return "Press E for the demonstration's edit, or edit (e, i): a save is compiled, timed, compared."
