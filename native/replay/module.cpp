@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "replay/elf_symbols.h"
 #include "replay/error.h"
@@ -168,14 +169,23 @@ void Module::bind_data(const snapshot::CaptureReader& capture, const ReplayMemor
     add_piece(capture, memory, **region, wanted.address, here.base, wanted.bytes);
     covered.unite(RangeSet({{wanted.address, wanted.bytes}}));
   }
-  // What the application's run changed and this module has no place for.
-  RangeSet changed;
+  // What the application's run changed and this module has no place for. Changes are recorded in granules:
+  // the bytes beside a variable are among them, and do not differ.
+  std::vector<Range> changed;
   for (const snapshot::ChangeRecord& change : capture.changes) {
     for (const snapshot::RegionRecord* region : segments) {
-      if (change.region == region->id) changed.unite(RangeSet({{change.address, change.bytes}}));
+      if (change.region != region->id) continue;
+      const unsigned char* const before = memory.before(*region) + (change.address - region->address);
+      const unsigned char* const after = memory.after_bytes(change);
+      for (std::uint64_t i = 0; i < change.bytes; ++i) {
+        if (before[i] == after[i]) continue;
+        const std::uint64_t first = i;
+        while (i < change.bytes && before[i] != after[i]) ++i;
+        changed.push_back({change.address + first, i - first});
+      }
     }
   }
-  unmatched_bytes_ = changed.minus(covered).bytes();
+  unmatched_bytes_ = RangeSet(std::move(changed)).minus(covered).bytes();
 }
 
 std::vector<unsigned char> emptied(std::vector<unsigned char> content, const std::string& symbol,

@@ -140,3 +140,61 @@ def test_pointers_into_the_code_object(make: Make) -> None:
             result = validator.validate(compile_source("__device__ int w[9];" + source))
         assert result.verdict == "INCONCLUSIVE"
         assert "point into the captured code object" in result.reason
+
+
+VARIABLES = """__constant__ float factor[4]; __device__ int calls; static __device__ int seen;
+    extern "C" __global__ void k(float* out) {
+      if (threadIdx.x == 0) { calls += 1; seen += 1; }
+      out[threadIdx.x] = factor[threadIdx.x & 3] + seen; }"""
+
+
+def with_variables(make: Make, held: dict[str, np.ndarray]) -> Capture:
+    """A capture of VARIABLES; `held` are the values of its variables before the dispatch, where not zero."""
+    from kerncap.core.codeobject import read_code_object
+
+    hsaco, base = compile_source(VARIABLES), 0x7D0000000000
+    variables = read_code_object(hsaco).variables
+    assert {v.name for v in variables if v.local} <= {v.name for v in variables} - {"factor", "calls"}
+    memory = [Memory(A, np.zeros(64, np.float32), np.ones(64, np.float32))]
+    for v in variables:
+        value = next((x for name, x in held.items() if name in v.name), np.zeros(v.size, np.uint8))
+        memory.append(Memory(base + v.address, value, None, 8, code_object=1))
+    named = [(v.name, base + v.address, v.size) for v in variables if not v.local]
+    return make(
+        spec(hsaco, "k", memory, arguments(A), items=64, load_base=base, load_delta=base, variables=named)
+    )
+
+
+FACTORS = {"factor": np.arange(4, dtype=np.float32)}
+
+
+@pytest.mark.parametrize(
+    ("held", "old", "new", "words"),
+    [
+        (FACTORS, "factor[4]", "factor[8]", "factor has 32 bytes, 16 were captured"),
+        ({"calls": np.array([7], np.int32)}, "int calls", "long calls", "calls has 8 bytes, 4 were captured"),
+        ({"seen": np.array([7], np.int32)}, "+ seen", "+ 1 + seen", "has no symbol that the loader knows"),
+    ],
+)
+def test_a_variable_whose_value_cannot_be_put_back_is_refused(
+    make: Make, held: dict[str, np.ndarray], old: str, new: str, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words) as error:
+        variant_launch(with_variables(make, held), compile_source(VARIABLES.replace(old, new)))
+    assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("int calls", "long calls", ["calls has 8 bytes in the variant, 4 were captured"]),
+        ("calls", "times", ["no module variable calls (4 bytes)", "variable times (4 bytes) is not in"]),
+        ("__device__ int calls", "__device__ float more; __device__ int calls", ["variable more (4 bytes)"]),
+        ("+ seen", "+ 1 + seen", []),
+    ],
+)
+def test_variables_that_differ_are_named(make: Make, old: str, new: str, words: list[str]) -> None:
+    launch = variant_launch(with_variables(make, FACTORS), compile_source(VARIABLES.replace(old, new)))
+    assert len(launch.warnings) == len(words)
+    for warning, wanted in zip(launch.warnings, words, strict=True):
+        assert wanted in warning

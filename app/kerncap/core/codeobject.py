@@ -18,7 +18,7 @@ from typing import Any
 import msgpack
 
 from kerncap.core.bundle import entries, is_amdgpu, open_bytes
-from kerncap.core.elf import STT_OBJECT, CodeObjectError, Elf
+from kerncap.core.elf import STB_LOCAL, STT_OBJECT, CodeObjectError, Elf
 
 __all__ = [
     "Argument",
@@ -29,6 +29,7 @@ __all__ = [
     "Target",
     "Variable",
     "find_kernel",
+    "is_declared",
     "read_code_object",
     "read_file",
     "select",
@@ -38,6 +39,11 @@ _METADATA_NOTE = 32
 _POINTER_KINDS = frozenset({"global_buffer", "dynamic_shared_pointer"})
 # Symbols that the toolchain adds and no program declares.
 _NOT_VARIABLES = re.compile(r"__hip_cuid_|__hip_gpubin_|__oclc_|__AMDGCN|llvm\.|\.L")
+
+
+def is_declared(name: str) -> bool:
+    """Whether a variable of that name is the program's own, and none that the toolchain adds."""
+    return _NOT_VARIABLES.match(name) is None
 
 
 @dataclass(frozen=True)
@@ -164,13 +170,14 @@ class Kernel:
 @dataclass(frozen=True)
 class Variable:
     """A __device__ or __constant__ variable. `address` is its ELF virtual address; it moves with the load
-    base.
+    base. A `local` one is static: the loader does not know its name.
     """
 
     name: str
     address: int
     size: int
     writable: bool
+    local: bool = False
 
 
 @dataclass
@@ -289,9 +296,10 @@ class CodeObject:
         for s in self.elf.symbols:
             if s.kind != STT_OBJECT or not s.size or not 0 < s.section < len(sections):
                 continue
-            if s.name.endswith(".kd") or _NOT_VARIABLES.match(s.name):
+            if s.name.endswith(".kd") or not is_declared(s.name):
                 continue
-            found[s.name] = Variable(s.name, s.value, s.size, bool(sections[s.section].flags & 1))
+            writable = bool(sections[s.section].flags & 1)
+            found[s.name] = Variable(s.name, s.value, s.size, writable, s.binding == STB_LOCAL)
         return tuple(found.values())
 
     @property

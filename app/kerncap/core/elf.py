@@ -15,8 +15,9 @@ from functools import cached_property
 from kerncap.core.errors import UsageError
 
 ELF_MAGIC = b"\x7fELF"
-SHT_SYMTAB, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 7, 8, 11
+SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 4, 7, 8, 11
 STT_OBJECT, STT_FUNC = 1, 2
+STB_LOCAL = 0
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kerncap.core.codeobject import Argument, CodeObject, CodeObjectError, Kernel, Target, read_code_object
 from kerncap.core.errors import UsageError
+from kerncap.core.module_variables import check_variables
 from kerncap.core.records import Capture
 from kerncap.core.staleness import newer_source
 
@@ -30,6 +31,7 @@ class Launch:
     kernargs: bytes = b""  # empty: as captured, at their captured address
     queue_offset: int | None = None  # where the address of the live queue belongs
     kernel: Kernel | None = None  # metadata, where the code object carries it
+    warnings: tuple[str, ...] = ()  # what of the variant is otherwise than in the captured code object
 
     def kernargs_with_queue(self, queue: int) -> bytes:
         """The kernel arguments for a process whose queue is at address `queue`."""
@@ -73,7 +75,8 @@ def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
     """The kernel of the same symbol in `hsaco`, with the captured grid, workgroup and arguments.
 
     Raises UsageError: no such file, no code object, another arch, no such kernel, other arguments, more LDS
-    than the device has, a workgroup that the kernel was not compiled for.
+    than the device has, a workgroup that the kernel was not compiled for, module variables whose captured
+    value it has no place for.
     """
     path = _find_variant(capture, hsaco)
     if not path.is_file():
@@ -91,11 +94,13 @@ def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
     dispatch = capture.dispatch
     _check_target(capture, code)
     kernel = _kernel(code, path, dispatch.symbol)
+    warnings = check_variables(capture, code, path)
     base = captured_kernel(capture)
     if (
         kernel is None or base is None
     ):  # no metadata: the kernel descriptor's sizes are checked by the replayer
-        return Launch(path, dispatch.symbol, dispatch.private_segment_size, dispatch.group_segment_size)
+        private, group = dispatch.private_segment_size, dispatch.group_segment_size
+        return Launch(path, dispatch.symbol, private, group, warnings=warnings)
     _check_workgroup(capture, kernel, path)
     group = kernel.lds_bytes + max(dispatch.group_segment_size - base.lds_bytes, 0)
     if group > capture.device.lds_bytes > 0:
@@ -107,7 +112,7 @@ def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
     if kernel.dynamic_stack:
         private = max(private, dispatch.private_segment_size)
     kernargs = _kernargs(capture, base, kernel, path)
-    return Launch(path, dispatch.symbol, private, group, kernargs, _queue_offset(kernel), kernel)
+    return Launch(path, dispatch.symbol, private, group, kernargs, _queue_offset(kernel), kernel, warnings)
 
 
 def _find_variant(capture: Capture, hsaco: str | os.PathLike[str]) -> Path:

@@ -248,7 +248,7 @@ def replay(
         replayer = own = Replayer(records.read(os.fspath(directory)), device, limit_s=limit_s)
     try:
         variant = load(replayer, hsaco)
-        warnings = []
+        warnings = list(variant.launch.warnings)
         if replayer.simulated:
             warnings.append(
                 "simulated device: times are cycles of its cost table, the same in every run; not GPU time"
