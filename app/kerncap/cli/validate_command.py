@@ -101,6 +101,8 @@ def command(
     """
     if smoke and strict:
         raise click.UsageError("--smoke and --strict exclude each other")
+    if smoke and (atol or rtol or ulp or bitwise or dtypes):
+        raise click.UsageError("--smoke compares nothing: it takes no tolerance, --bitwise or --dtype")
     open_capture(directory)
     from kerncap.core.validate import validate
 

@@ -11,7 +11,7 @@ import itertools
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 
 from kerncap.core.codeobject import CodeObject, CodeObjectError, Kernel, read_code_object
 from kerncap.core.errors import UsageError
+from kerncap.core.pointees import Pointed, follow
 from kerncap.core.records import Capture
 from kerncap.core.store_width import stored_type
 
 if TYPE_CHECKING:
-    from kerncap.core.dwarf import ElementType, KernelDebug
+    from kerncap.core.dwarf import ElementType, KernelDebug, Scalar
 
 # Names that a user, a signature or Triton may use. bf16 and the 8-bit floats are decoded in core/floats.py.
 NAMES: dict[str, str] = {
@@ -124,7 +125,8 @@ class TypeMap:
         name = self._fallback() if self._fallback is not None else None
         return BYTES if name in (None, "u8") else scalar(str(name))
 
-    def _declared(self, address: int) -> Typed | None:
+    def declared(self, address: int) -> Typed | None:
+        """What says what is at `address`; None where nothing does."""
         region = self._capture.region_at(address)
         i = bisect_right(self._starts, address) - 1
         if region is not None and i >= 0 and self._starts[i] >= region.address:
@@ -133,7 +135,7 @@ class TypeMap:
 
     def at(self, address: int) -> tuple[Layout, int]:
         """The layout at `address` and where its elements begin to count."""
-        declared = self._declared(address)
+        declared = self.declared(address)
         if declared is not None:
             return declared.layout, declared.address
         region = self._capture.region_at(address)
@@ -144,7 +146,7 @@ class TypeMap:
 
     def source(self, address: int) -> str:
         """What the layout at `address` rests on."""
-        declared = self._declared(address)
+        declared = self.declared(address)
         if declared is not None:
             return declared.source
         known = self._capture.region_at(address) is not None and self._undeclared is not BYTES
@@ -172,23 +174,86 @@ def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) 
     except CodeObjectError:
         return TypeMap(capture, typed, fallback)
     pointers = _pointers(capture, kernel)
+    roots: list[tuple[str, int, Pointed[Layout]]] = []
     if debug is not None and len(debug.parameters) == len(kernel.explicit_arguments):
-        for i, address in pointers:
-            element = debug.parameters[i].element
-            layout = _from_dwarf(element) if element is not None else None
-            if layout is not None:
-                typed.append(Typed(address, layout, "debug information"))
+        roots += [("debug information", *root) for root in _from_debug(capture, kernel, debug)]
     for names, source in (
         (parameter_types(capture.dispatch.demangled), "mangled name"),
         (_reproducer_types(capture, kernel.name), "source"),
     ):
         if names is None or len(names) != len(kernel.explicit_arguments):
             continue
-        for i, address in pointers:
-            layout = _from_signature(names[i])
-            if layout is not None:
-                typed.append(Typed(address, layout, source))
-    return TypeMap(capture, typed, fallback)
+        roots += [(source, address, _named(names[i])) for i, address in pointers]
+    # What an argument points to goes before what a word in memory points to, and both after the user.
+    arguments = [
+        Typed(at, pointed.what, source)
+        for source, at, pointed in roots
+        if pointed.what is not None and capture.region_at(at) is not None
+    ]
+    typed += _variables(capture, code)
+    told = TypeMap(capture, typed)
+    followed = [
+        Typed(address, layout, source)
+        for source in dict.fromkeys(source for source, _, _ in roots)
+        for address, layout in follow(capture, [(at, p) for name, at, p in roots if name == source])
+        if told.declared(address) is None
+    ]
+    return TypeMap(capture, [*typed, *arguments, *followed], fallback)
+
+
+def _variables(capture: Capture, code: CodeObject) -> list[Typed]:
+    """The module variables, where debug information says what one of them is; the others then are bytes."""
+    if not code.has_debug_info:
+        return []
+    from kerncap.core.dwarf import variable_types  # takes long to import
+
+    known = variable_types(code, {v.name for v in code.variables})
+    delta = capture.code_object.load_delta
+    typed = []
+    for v in code.variables if known else ():
+        layout = _from_dwarf(known[v.name]) if v.name in known else None
+        if capture.region_at(delta + v.address) is not None:
+            source = NOT_KNOWN if layout is None else "debug information"
+            typed.append(Typed(delta + v.address, layout or BYTES, source))
+    return typed
+
+
+def _from_debug(
+    capture: Capture, kernel: Kernel, debug: KernelDebug
+) -> Iterator[tuple[int, Pointed[Layout]]]:
+    """(address, what is there) of every pointer in the arguments, also of those in structs."""
+    known: dict[int, Pointed[Layout]] = {}
+
+    def pointed(key: int) -> Pointed[Layout]:
+        if key not in known:
+            element = debug.types.get(key)
+            if element is None:
+                return Pointed(None, 0)
+            known[key] = Pointed(
+                _from_dwarf(element), element.size, lambda: [*_pointers_in(element.scalars, pointed)]
+            )
+        return known[key]
+
+    for argument, parameter in zip(kernel.explicit_arguments, debug.parameters, strict=True):
+        for offset, target in _pointers_in(parameter.scalars, pointed):
+            at = argument.offset + offset
+            if offset + 8 <= argument.size:
+                yield int.from_bytes(capture.kernarg.data[at : at + 8], "little"), target
+
+
+def _pointers_in(
+    scalars: Sequence[Scalar], pointed: Callable[[int], Pointed[Layout]]
+) -> Iterator[tuple[int, Pointed[Layout]]]:
+    for part in scalars:
+        if part.encoding == "pointer" and part.target and part.size == 8:
+            yield from ((part.offset + 8 * i, pointed(part.target)) for i in range(part.count))
+
+
+def _named(text: str) -> Pointed[Layout]:
+    """What a pointer type like "float**" points to: pointers to floats."""
+    layout, target = _from_signature(text), _target(text)
+    inner = [(0, _named(target))] if target is not None and target.endswith("*") else []
+    return Pointed(layout, layout.stride if layout is not None else 0, lambda: inner)
 
 
 def _debug(code: CodeObject, symbol: str) -> KernelDebug | None:
@@ -320,14 +385,18 @@ def _reproducer_types(capture: Capture, name: str) -> list[str] | None:
     return source_types(text, name)
 
 
+def _target(text: str) -> str | None:
+    """ "float" of "float const*"; None of what is no pointer."""
+    text = re.sub(r"\b(const|volatile|__restrict|restrict|__restrict__)\b", "", text)
+    text = " ".join(text.split())
+    return text[:-1].strip() if text.endswith(("*", "&")) else None
+
+
 def _from_signature(text: str) -> Layout | None:
     """The layout that a pointer type like "float const*" points to; None for structs and for no pointer."""
-    text = (
-        re.sub(r"\b(const|volatile|__restrict|restrict|__restrict__)\b", "", text).replace("  ", " ").strip()
-    )
-    if not text.endswith(("*", "&")):
+    target = _target(text)
+    if target is None:
         return None
-    target = text[:-1].strip()
     if target.endswith("*"):
         return Layout("pointer", 8, (Field(0, "pointer"),))
     if target in NAMES and NAMES[target] != "u8":

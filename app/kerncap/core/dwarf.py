@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import posixpath
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from elftools.common.exceptions import DWARFError, ELFError
@@ -36,6 +37,7 @@ _TRANSPARENT = {
 _POINTERS = {"DW_TAG_pointer_type", "DW_TAG_reference_type", "DW_TAG_rvalue_reference_type"}
 _RECORDS = {"DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type"}
 _MAX_DEPTH = 16
+_MAX_TYPES = 1000
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Scalar:
     """`count` numbers one after the other, at `offset` bytes from the start of the element.
 
     `encoding` is float, signed, unsigned, bool, char, pointer or unknown; `size` is the bytes of one.
+    `target` is the key in KernelDebug.types of what a pointer points to; 0: not known.
     """
 
     offset: int
@@ -50,11 +53,12 @@ class Scalar:
     size: int
     count: int
     name: str = ""
+    target: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
 class ElementType:
-    """The type that a pointer points to: its name, its size in bytes, and the numbers it is made of.
+    """The type of a place in memory: its name, its size in bytes, and the numbers it is made of.
 
     Bytes that no scalar covers are padding. `scalars` is empty for void and for types that are only declared.
     """
@@ -66,11 +70,14 @@ class ElementType:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter as written; `element` is None where it is not a pointer."""
+    """A parameter as written; `element` is None where it is not a pointer. `scalars` are the numbers and
+    pointers that the parameter itself is made of: several for a struct that is passed by value.
+    """
 
     name: str
     type_name: str
     element: ElementType | None
+    scalars: tuple[Scalar, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ class KernelDebug:
     directory.
 
     `unit` is the translation unit that was compiled, `file` the file that holds the definition (a header,
-    often).
+    often). `types` are those that the parameters' pointers lead to, and pointers in those.
     """
 
     file: str
@@ -88,6 +95,7 @@ class KernelDebug:
     directory: str
     producer: str
     parameters: tuple[Parameter, ...]
+    types: Mapping[int, ElementType] = field(default_factory=dict, compare=False)
 
 
 def kernel_debug(code_object: CodeObject, name: str) -> KernelDebug | None:
@@ -109,6 +117,41 @@ def kernel_debug(code_object: CodeObject, name: str) -> KernelDebug | None:
             f"{code_object.source}: its debug information cannot be read ({error})."
         ) from error
     return None
+
+
+def variable_types(code_object: CodeObject, names: Collection[str]) -> dict[str, ElementType]:
+    """What the module variables of those (mangled) names hold, as far as debug information says.
+
+    Raises CodeObjectError where the debug sections are damaged.
+    """
+    if not code_object.has_debug_info or not names:
+        return {}
+    found: dict[str, ElementType] = {}
+    try:
+        info = ELFFile(io.BytesIO(bytes(code_object.data))).get_dwarf_info(
+            relocate_dwarf_sections=code_object.relocatable
+        )
+        for unit in info.iter_CUs():
+            for die in unit.iter_DIEs():
+                if die.tag != "DW_TAG_variable" or "DW_AT_location" not in die.attributes:
+                    continue
+                called = (_text(_attribute(die, link)) for link in ("DW_AT_linkage_name", "DW_AT_name"))
+                name = next((name for name in called if name in names), None)
+                if name is not None and _size(_type(die)):
+                    found[name] = _element(_type(die))
+    except (
+        DWARFError,
+        ELFError,
+        NotImplementedError,
+        KeyError,
+        IndexError,
+        ValueError,
+        AttributeError,
+    ) as error:
+        raise CodeObjectError(
+            f"{code_object.source}: its debug information cannot be read ({error})."
+        ) from error
+    return found
 
 
 def _find(unit: CompileUnit, name: str) -> DIE | None:
@@ -138,7 +181,29 @@ def _describe(unit: CompileUnit, die: DIE) -> KernelDebug:
         directory,
         _text(_attribute(top, "DW_AT_producer")),
         parameters,
+        _types(unit, [s for p in parameters for s in p.scalars]),
     )
+
+
+def _types(unit: CompileUnit, scalars: list[Scalar]) -> dict[int, ElementType]:
+    """What the pointers among `scalars` lead to, at any depth; without what cannot be read."""
+    found: dict[int, ElementType] = {}
+    waiting = [s.target for s in scalars if s.target]
+    while waiting and len(found) < _MAX_TYPES:
+        at = waiting.pop()
+        if at in found:
+            continue
+        try:
+            found[at] = element = _element(unit.dwarfinfo.get_DIE_from_refaddr(at))
+        except (DWARFError, NotImplementedError, KeyError, IndexError, ValueError, AttributeError):
+            continue
+        waiting += [s.target for s in element.scalars if s.target]
+    return found
+
+
+def _element(die: DIE | None) -> ElementType:
+    bare = _strip(die)
+    return ElementType(_type_name(die), _size(bare), tuple(_scalars(bare, 0, "", 0)))
 
 
 def _attribute(die: DIE, name: str, depth: int = 0) -> Any:
@@ -214,11 +279,9 @@ def _parameter(die: DIE) -> Parameter:
     kind = _strip(_type(die))
     element = None
     if kind is not None and kind.tag in _POINTERS:
-        target = _type(kind)
-        bare = _strip(target)
-        size = _size(bare)
-        element = ElementType(_type_name(target), size, tuple(_scalars(bare, 0, "", 0)))
-    return Parameter(_text(_attribute(die, "DW_AT_name")), _type_name(_type(die)), element)
+        element = _element(_type(kind))
+    scalars = tuple(_scalars(kind, 0, "", 0))
+    return Parameter(_text(_attribute(die, "DW_AT_name")), _type_name(_type(die)), element, scalars)
 
 
 def _size(die: DIE | None) -> int:
@@ -256,7 +319,8 @@ def _scalars(die: DIE | None, offset: int, name: str, depth: int) -> list[Scalar
     if die is None or depth > _MAX_DEPTH:
         return []
     if die.tag in _POINTERS or die.tag == "DW_TAG_ptr_to_member_type":
-        return [Scalar(offset, "pointer", _size(die) or 8, 1, name)]
+        target = _type(die) if die.tag in _POINTERS else None
+        return [Scalar(offset, "pointer", _size(die) or 8, 1, name, target.offset if target else 0)]
     if die.tag == "DW_TAG_base_type":
         encoding = _attribute(die, "DW_AT_encoding")
         return [
@@ -274,11 +338,11 @@ def _scalars(die: DIE | None, offset: int, name: str, depth: int) -> list[Scalar
 def _array(die: DIE, offset: int, name: str, depth: int) -> list[Scalar]:
     one, count, step = _scalars(_type(die), 0, name, depth + 1), _count(die), _size(_type(die))
     if len(one) == 1 and one[0].count * one[0].size == step:
-        return [Scalar(offset, one[0].encoding, one[0].size, one[0].count * count, name)]
+        return [Scalar(offset, one[0].encoding, one[0].size, one[0].count * count, name, one[0].target)]
     if count > 64 or not one:  # a long array of structs inside an element: its bytes stay untyped
         return []
     return [
-        Scalar(offset + i * step + s.offset, s.encoding, s.size, s.count, s.name)
+        Scalar(offset + i * step + s.offset, s.encoding, s.size, s.count, s.name, s.target)
         for i in range(count)
         for s in one
     ]

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from kerncap.core import compare, records
 from kerncap.core.baseline import BaselineRuns
+from kerncap.core.codeobject import is_declared
 from kerncap.core.compare import Analysis, RegionStats, Tolerance
 from kerncap.core.devices import Device
 from kerncap.core.dtypes import BYTES, NOT_KNOWN, TypeMap, type_map
@@ -21,6 +22,7 @@ from kerncap.core.launch import captured_launch, variant_launch
 from kerncap.core.records import Capture, Region
 from kerncap.core.replayer import Differences, KernelFault, KernelTimeout, Replayer, Variant
 from kerncap.core.silent import SilentBytes
+from kerncap.core.tolerating import tell_tolerance
 from kerncap.core.variation import classify
 from kerncap.core.verdict import (
     FAIL,
@@ -116,8 +118,11 @@ class Validator:
         start = time.monotonic()
         result = ValidateResult(IDENTICAL, mode=mode, changed_bytes=self.replayer.changed_bytes)
         result.variant = None if hsaco is None else os.fspath(hsaco)
+        result.tolerance = tolerance
         self._warn(result)
         launch = None if hsaco is None else variant_launch(self.capture, hsaco)
+        if launch is not None:
+            result.warnings += launch.warnings
         if mode == "smoke":
             self._smoke(result, self.replayer.load(launch or captured_launch(self.capture)))
         else:
@@ -138,6 +143,8 @@ class Validator:
                 self._show_regions(result, base.analysis, base)
             else:
                 self._variant(result, base, self.replayer.load(launch), mode, tolerance)
+            if tolerance.given:
+                tell_tolerance(result, self.capture, self.types)
         result.seconds = time.monotonic() - start
         return result
 
@@ -222,7 +229,7 @@ class Validator:
             return None
         if variant.unmatched_bytes:
             result.skipped_bytes += variant.unmatched_bytes
-            names = ", ".join(variant.unmatched[:5]) or "variables without a symbol"
+            names = ", ".join(filter(is_declared, variant.unmatched[:5])) or "variables without a symbol"
             result.verdict = INCONCLUSIVE
             result.reason = (
                 f"{variant.unmatched_bytes} bytes of module variables that the application's run changed "
@@ -319,6 +326,7 @@ class Validator:
                     "bytes": region.bytes,
                     "dtype": stats.dtype or layout.name,
                     "dtype_source": self.types.source(place),
+                    "tolerance_applied": None,
                     "masked_bytes": masked.get(region.id, 0),
                     "extent": self._extent(region, base),
                     **figures(stats, region.address, analysis.compared_in.get(region.id, 0), layout),
@@ -333,6 +341,7 @@ class Validator:
                 "bytes": 0,
                 "dtype": "bytes",
                 "dtype_source": NOT_KNOWN,
+                "tolerance_applied": None,
                 "masked_bytes": 0,
                 "extent": [0, 0],
             }

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from kerncap.core.compare import Analysis, RegionStats
+from kerncap.core.compare import EXACT, Analysis, RegionStats, Tolerance
 from kerncap.core.dtypes import FLOATS, Layout
 from kerncap.core.replayer import RangeList, Variant
 from kerncap.core.variation import Variation, unchecked_bytes, variation_bytes
@@ -45,6 +45,7 @@ class ValidateResult:
     baseline_runs: int = 0
     regions: list[dict[str, Any]] = field(default_factory=list)
     variation: dict[str, int] = field(default_factory=dict)
+    tolerance: Tolerance = EXACT
     warnings: list[str] = field(default_factory=list)
     fault_address: int | None = None
 
@@ -63,6 +64,12 @@ class ValidateResult:
             "verdict": self.verdict,
             "reason": self.reason,
             "mode": self.mode,
+            "tolerance": {
+                "atol": self.tolerance.atol,
+                "rtol": self.tolerance.rtol,
+                "ulp": self.tolerance.ulp,
+                "bitwise": self.tolerance.bitwise,
+            },
             "against": self.against,
             "variant": self.variant,
             "baseline": self.baseline,
@@ -115,8 +122,9 @@ def figures(stats: RegionStats, address: int, compared: int, layout: Layout) -> 
     """The numbers of one region, which begins at `address`, as the document has them.
 
     `bit_equal_share` is of the `compared` bytes, by elements; `rmse` is over all floats compared, `rms` over
-    those that differ; `elements` are the first mismatching ones; `error_histogram` is of |a-b|/max(|a|,|b|)
-    by decade; `error_map` has the largest of these by place (core/mismatches.py).
+    those that differ; `elements` are the first mismatching ones. Relative errors are |actual - expected| /
+    |expected|: `max_rel` where that is finite, `error_histogram` by decade, `error_map` the largest by place
+    (core/mismatches.py).
     """
     finite = sum(stats.ulp_histogram.values())
     floats = sum(field.count for field in layout.fields if field.dtype in FLOATS) / layout.stride * compared
