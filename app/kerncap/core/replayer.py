@@ -25,6 +25,7 @@ from kerncap.core.errors import (
     InconclusiveError,
     UsageError,
 )
+from kerncap.core.faults import fault_text
 from kerncap.core.launch import Launch, emptied_launch
 from kerncap.core.native import REPLAYER, SIM_RUNTIME, native_path
 from kerncap.core.records import Capture
@@ -389,19 +390,20 @@ class Replayer:
         """
         number = self._number(variant)
         limit = limit_s or self.limit_s
-        reply = self.request(
-            "run",
-            *(
-                number,
-                count,
-                cache,
-                batch,
-                "track" if track else "time",
-                "restore" if restore else "over",
-                limit,
-            ),
-            limit_s=limit * (count * batch + 1) + _GRACE_SECONDS,
+        words = (
+            number,
+            count,
+            cache,
+            batch,
+            "track" if track else "time",
+            "restore" if restore else "over",
+            limit,
         )
+        try:
+            reply = self.request("run", *words, limit_s=limit * (count * batch + 1) + _GRACE_SECONDS)
+        except KernelFault as error:
+            told = fault_text(error.message, self.capture, variant.launch)
+            raise KernelFault(told, error.address) from None
         times = np.frombuffer(reply.data["times" if clock == "dispatch" else "events"], TIMES)
         return np.stack([times["start"], times["end"]], axis=1).astype(np.int64)
 

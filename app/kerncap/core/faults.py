@@ -1,0 +1,47 @@
+"""A fault in words that fit a reproducer: its own files, and one distance to the captured memory.
+
+The simulated device tells where a fault is by the code object's line table, which has the paths of the
+program's tree, and by its own allocations, which are larger than the captured regions: both are replaced by
+what a person has before him.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kerncap.core.compile_file import CompileFile
+from kerncap.core.errors import KerncapError
+from kerncap.core.launch import Launch
+from kerncap.core.records import Capture
+
+# As native/sim/device/fault.cpp and native/replay/session.cpp write them.
+_PLACE = re.compile(r"(\(\+0x[0-9a-f]+\), )(.+?):(\d+)(?=, instruction '|, workgroup \(|\.)")
+_ALLOCATION = re.compile(r" The nearest allocation is [^.\n]*\.")
+_REGION = "\nThe address is "
+
+
+def fault_text(text: str, capture: Capture, launch: Launch) -> str:
+    """What a fault of `launch` says to a person."""
+    if _REGION in text:
+        text = _ALLOCATION.sub("", text)
+    plan = _plan(capture, launch)
+    if plan is None:
+        return text
+
+    def own(match: re.Match[str]) -> str:
+        return f"{match[1]}{plan.copy_of(match[2]) or match[2]}:{match[3]}"
+
+    return _PLACE.sub(own, text)
+
+
+def _plan(capture: Capture, launch: Launch) -> CompileFile | None:
+    """How the code was made of the reproducer's copies; None where it was not, as far as anybody knows."""
+    reproducer = capture.path.absolute().parent
+    if launch.path is None or not launch.path.absolute().is_relative_to(reproducer):
+        return None
+    if launch.path == capture.code_path().absolute():
+        return None
+    try:
+        return CompileFile.read(reproducer)
+    except KerncapError:
+        return None

@@ -1,0 +1,48 @@
+"""Variants that fault or never end, from the edit to the exit code: what is said of them (R4, R5)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from whole import built, document, extracted, kerncap, rebuilt
+
+pytestmark = built
+EDITED = "if (i < n) x[i] ="
+
+
+@pytest.fixture(scope="module")
+def advance(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return extracted("in_place", "advance", tmp_path_factory.mktemp("faults"))
+
+
+@pytest.mark.parametrize(("old", "new"), [("77", "100000000"), ("3", "-100000000")])
+def test_a_fault_names_the_copy_and_one_distance(
+    advance: Path, tmp_path: Path, old: str, new: str
+) -> None:  # R4
+    variant = rebuilt(advance, EDITED, f"if (i < n) x[i + (i == {old}) * {new}] =")
+    line = 1 + (advance / "kernel_variant.cpp").read_text().split(EDITED)[0].count("\n")
+    verdict = document("validate", str(advance), "--hsaco", variant, cwd=tmp_path, code=1)
+    reason = verdict["reason"]
+    assert f", kernel_variant.cpp:{line}, instruction" in reason
+    assert "in_place.hip" not in reason
+    ((distance, side, ident),) = re.findall(r"(\d+) bytes (past the end of|before) region (\d+)", reason)
+    assert "nearest allocation" not in reason
+    address = int(verdict["fault_address"], 16)
+    regions = document("inspect", str(advance), cwd=tmp_path)["capture"]["regions"]
+    region = next(r for r in regions if r["id"] == int(ident))
+    start = int(region["address"], 16)
+    assert int(distance) == (start - address if side == "before" else address - start - region["bytes"])
+    assert "lane" in reason
+    again = document("validate", str(advance), cwd=tmp_path)
+    assert again["verdict"] == "IDENTICAL"
+
+
+def test_a_fault_of_other_code_keeps_its_own_file(advance: Path, tmp_path: Path) -> None:
+    variant = rebuilt(advance, EDITED, "if (i < n) x[i + (i == 77) * 100000000] =")
+    elsewhere = tmp_path / "other.hsaco"
+    elsewhere.write_bytes(Path(variant).read_bytes())
+    shown = kerncap("validate", str(advance), "--hsaco", str(elsewhere), cwd=tmp_path, code=1).stdout
+    assert "in_place.hip:" in shown
+    assert "kernel_variant.cpp" not in shown
