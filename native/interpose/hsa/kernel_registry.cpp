@@ -206,6 +206,10 @@ Kernel* KernelRegistry::kernel(const std::string& symbol, const Loaded* where, c
   k.symbol = symbol;
   k.code_hash = code_hash;
   k.device = device;
+  for (auto same = kernels_.lower_bound({id, 0}); same != kernels_.end() && same->first.first == id; ++same) {
+    if (same->second->calls != nullptr) k.calls = same->second->calls;
+  }
+  if (k.calls == nullptr) k.calls = std::make_shared<std::atomic<std::uint64_t>>(0);
   bool has_language = true;
   if (where != nullptr && where->metadata != nullptr) {
     const auto found = where->metadata->kernels.find(symbol);

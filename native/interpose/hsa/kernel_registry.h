@@ -32,8 +32,9 @@ struct Kernel {
   std::uint32_t kernarg_bytes = 0;
   std::int32_t hostcall_offset = -1;
   std::int32_t multigrid_offset = -1;
-  std::atomic<std::uint32_t> row{0};    // 1 + its index in the statistics file; 0: none yet
-  std::atomic<std::uint64_t> calls{0};  // dispatches in this process
+  std::atomic<std::uint32_t> row{0};  // 1 + its index in the statistics file; 0: none yet
+  // Dispatches in this process, on all devices: with one id they are one kernel to whoever asks for the nth.
+  std::shared_ptr<std::atomic<std::uint64_t>> calls;
   // The capture request (its sequence) that this kernel's names were last held against, and the outcome,
   // which is written first.
   std::atomic<std::uint64_t> judged{0};
