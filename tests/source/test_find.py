@@ -188,6 +188,24 @@ def test_relative_paths_spaces_response_file_and_launchers(tree: Tree) -> None: 
     assert tree.root / "my headers/scale.h" in finding.dependencies
 
 
+def test_a_path_that_leaves_a_linked_directory_by_its_parent(tree: Tree) -> None:  # S3
+    tree.write(
+        {
+            "real/lib/gcc/empty": "",
+            "real/include/part.h": '#include "device.h"\nstatic __device__ int part() { return 7; }\n',
+            "src/k.hip": '#include "part.h"\n__global__ void k(int* x) { x[lane()] = part(); }\n',
+        }
+    )
+    (tree.root / "lib").symlink_to("real/lib")
+    # As gcc's own directories are found in a system root: through lib, and out of it by "..".
+    flags = [f"-I{tree.root}/lib/gcc/../../include", f"-I{tree.root}/src", "-DX"]
+    hsaco = tree.captured("src/k.hip", flags)
+    tree.database([("../src/k.hip", [*clang(), *FLAGS, *flags, "-c", "../src/k.hip", "-o", "k.o"])])
+    found = tree.find(hsaco)
+    assert tree.root / "real/include/part.h" in found.dependencies
+    assert all(path.exists() for path in found.dependencies)
+
+
 def test_command_as_one_string(tree: Tree) -> None:  # S3
     tree.write({"src/k.hip": SCALE + "template __global__ void scale<float, WIDTH>(float*);\n"})
     line = (

@@ -201,8 +201,25 @@ class CompileCommand:
             )
 
     def resolve(self, path: str) -> Path:
-        """A path as the command means it: absolute, "." and ".." folded, symbolic links left alone."""
-        return Path(os.path.normpath(os.path.join(self.directory, path)))
+        """A path as the command means it: absolute, "." and ".." folded, symbolic links left alone.
+
+        Only a directory that ".." leaves by another way than it was entered, being a link, is replaced by its
+        real name: of lib/gcc/../../include, where lib is a link to usr/lib, the compiler reads usr/include.
+        """
+        joined = os.path.join(self.directory, path)
+        folded = os.path.normpath(joined)
+        if ".." in Path(path).parts and not _same_file(joined, folded):
+            folder, name = os.path.split(joined)
+            return Path(os.path.realpath(folder)) / name
+        return Path(folded)
+
+
+def _same_file(path: str, folded: str) -> bool:
+    """Whether folding ".." left a path's meaning as it was; also where there is no such file to tell by."""
+    try:
+        return os.path.samefile(path, folded)
+    except OSError:
+        return not os.path.exists(path)
 
 
 def make_command(
