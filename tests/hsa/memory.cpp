@@ -30,6 +30,15 @@ void pointers(const Machine& m) {
   CHECK(info_of(data + 12288).type == HSA_EXT_POINTER_TYPE_UNKNOWN);  // just past the end
   CHECK(info_of(&mark).type == HSA_EXT_POINTER_TYPE_UNKNOWN);
 
+  // The device library's malloc masks addresses to find its slabs, which take 2 MiB or more.
+  for (std::size_t bytes : {std::size_t{2} << 20, (std::size_t{8} << 20) + 4096}) {
+    auto* large = allocate<char>(m.device, bytes);
+    CHECK_EQ(reinterpret_cast<std::uintptr_t>(large) % (2 << 20), 0u);
+    std::memset(large, 1, bytes);
+    CHECK(info_of(large + bytes - 1).agentBaseAddress == large);
+    OK(hsa_amd_memory_pool_free(large));
+  }
+
   auto* host = allocate<char>(m.host_fine, 4096);
   info_of(host, &who);
   CHECK(who.size() == 1 && who[0].handle == m.cpus[0].handle);

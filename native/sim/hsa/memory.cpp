@@ -16,6 +16,23 @@ GpuSet owner_bit(const Pool* pool) {
   return pool != nullptr && pool->agent->is_gpu ? GpuSet{1} << pool->agent->gpu_index : 0;
 }
 
+// The driver aligns allocations of 2 MiB and more to that (libhsakmt, "huge pages"). The device library's
+// malloc relies on it: it finds the slab of a block by masking the block's address.
+constexpr std::uint64_t kLargePageBytes = 2 << 20;
+
+// MAP_FAILED where there is no room.
+void* map_aligned(std::uint64_t bytes, std::uint64_t alignment, int flags) {
+  const std::uint64_t reserved = bytes + alignment - kPageBytes;
+  void* mapped = mmap(nullptr, reserved, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (mapped == MAP_FAILED) return mapped;
+  const auto base = reinterpret_cast<std::uint64_t>(mapped);
+  const std::uint64_t aligned = (base + alignment - 1) & ~(alignment - 1);
+  if (aligned > base) munmap(mapped, aligned - base);
+  if (aligned + bytes < base + reserved)
+    munmap(reinterpret_cast<void*>(aligned + bytes), base + reserved - (aligned + bytes));
+  return reinterpret_cast<void*>(aligned);
+}
+
 const char* kind_of(const Block& block) {
   switch (block.origin) {
     case Block::Origin::code:
@@ -84,7 +101,7 @@ hsa_status_t Memory::allocate(Pool* pool, std::uint64_t size, Block::Origin orig
   }
   if (mapped == MAP_FAILED) {
     guard = kPageBytes;
-    mapped = mmap(nullptr, bytes + guard, PROT_READ | PROT_WRITE, kFlags, -1, 0);
+    mapped = map_aligned(bytes + guard, bytes >= kLargePageBytes ? kLargePageBytes : kPageBytes, kFlags);
   }
   if (mapped == MAP_FAILED) {
     std::lock_guard lock(mutex_);
