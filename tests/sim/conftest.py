@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,18 +27,28 @@ def simulator(tmp_path: Path) -> Simulator:
 
 
 @pytest.fixture(scope="session")
-def compiled(code_directory: Path) -> None:
-    """Compiles every kernel, several at a time."""
-    sources = device_code.corpus_sources()
-    with ThreadPoolExecutor(device_code.jobs()) as pool:
-        work = [pool.submit(device_code.compile_host, s, code_directory) for s in sources]
-        for level in ("-O0", "-O3"):
-            work += [pool.submit(device_code.compile_device, s, level, code_directory) for s in sources]
-        for item in work:
-            item.result()
+def compiled(code_directory: Path) -> Callable[[str, str], None]:
+    """Compiles every kernel for a target at a level, several at a time."""
+
+    @functools.cache
+    def compile_all(arch: str, level: str) -> None:
+        sources = device_code.corpus_sources()
+        with ThreadPoolExecutor(device_code.jobs()) as pool:
+            work = [pool.submit(device_code.compile_host, s, code_directory) for s in sources]
+            work += [pool.submit(device_code.compile_device, s, level, code_directory, arch) for s in sources]
+            for item in work:
+                item.result()
+
+    return compile_all
 
 
 @pytest.fixture
 def lanes(simulator: Simulator, tmp_path: Path, request: pytest.FixtureRequest) -> Lanes:
-    """Pieces of assembly to run together (see lanes.py)."""
+    """Pieces of assembly to run together, on every simulated GPU that has them (see lanes.py)."""
     return Lanes(simulator, tmp_path, request.node.originalname)
+
+
+@pytest.fixture
+def lanes_gfx90a(simulator: Simulator, tmp_path: Path, request: pytest.FixtureRequest) -> Lanes:
+    """Pieces of assembly that only gfx90a has, or that differ there."""
+    return Lanes(simulator, tmp_path, request.node.originalname, ("gfx90a",))

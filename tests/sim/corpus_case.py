@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from device_code import ARCHES
 from memory import Argument, Array
 
 f16, f32, f64 = np.float16, np.float32, np.float64
@@ -26,6 +27,7 @@ class Case:
     rtol: float = 0.0
     atol: float = 0.0
     dtypes: dict[int, type] = field(default_factory=dict)  # view of buffer N for the tolerance
+    arches: tuple[str, ...] = ARCHES
     in_order: bool = False  # the result depends on the order of workgroups
     variables: dict[str, Array] = field(default_factory=dict)  # device variables: set before, compared after
 

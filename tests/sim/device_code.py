@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 KERNELS = Path(__file__).resolve().parent.parent / "kernels"
+# What can be simulated; the first is what everything is tried on.
+ARCHES = ("gfx942", "gfx90a")
 _KERNEL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\(\d+\)\s+)?(\w+)\(")
 # Both sides fuse a*b+c alike, within an expression, so that results can be compared bit for bit.
 _CONTRACT = "-ffp-contract=on"
@@ -53,6 +55,17 @@ def link_device(obj: Path, out: Path) -> None:
     zig("ld.lld", "-shared", str(obj), "-o", str(out))
 
 
+def refused_lines(text: str, directory: Path, arch: str) -> set[int]:
+    """Numbers, from 1, of the lines of assembly that `arch` does not have."""
+    source = directory / f"refused_{arch}.s"
+    source.write_text(text)
+    words = ["clang", "-cc1as", "-triple", "amdgcn-amd-amdhsa", "-target-cpu", arch, "-filetype", "null"]
+    done = subprocess.run(
+        [sys.executable, "-m", "ziglang", *words, str(source)], capture_output=True, text=True, timeout=300
+    )
+    return {int(n) for n in re.findall(rf"{source.name}:(\d+):\d+: error", done.stderr)}
+
+
 def assemble(text: str, name: str, directory: Path, arch: str = "gfx942") -> Path:
     """Assembles AMDGPU assembly and links it to a code object; its path."""
     source, obj, out = (directory / f"{name}.{kind}" for kind in ("s", "o", "hsaco"))
@@ -65,7 +78,7 @@ def assemble(text: str, name: str, directory: Path, arch: str = "gfx942") -> Pat
 @functools.cache
 def compile_device(source: Path, level: str, directory: Path, arch: str = "gfx942") -> Path:
     """The code object of `source` at optimisation `level` ("-O0", "-O3")."""
-    stem = directory / f"{source.stem}{level}"
+    stem = directory / f"{source.stem}_{arch}{level}"
     assembly, obj, out = (stem.with_suffix(kind) for kind in (".s", ".o", ".hsaco"))
     zig("clang", *_device_flags(arch), level, "-S", str(source), "-o", str(assembly))
     zig("clang", "-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-c", str(assembly), "-o", str(obj))

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import device_code
 import numpy as np
+import pytest
 from simulator import Simulator
 
-RNG = np.random.default_rng(1)
 F32 = [
     *(
         0x00000000,
@@ -111,10 +111,10 @@ SKIPS: dict[str, Callable[[list[int]], bool]] = {
 }
 
 
-def arguments(name: str, fold: Fold, count: int = 24) -> list[list[int]]:
+def arguments(rng: np.random.Generator, name: str, fold: Fold, count: int = 24) -> list[list[int]]:
     out = []
     while len(out) < count:
-        row = [POOLS[t][int(RNG.integers(0, len(POOLS[t])))] for t in fold.types]
+        row = [POOLS[t][int(rng.integers(0, len(POOLS[t])))] for t in fold.types]
         if len(fold.types) == 1 and len(out) < len(POOLS[fold.types[0]]):
             row = [POOLS[fold.types[0]][len(out)]]
             count = len(POOLS[fold.types[0]])
@@ -174,10 +174,12 @@ def functions(assembly: str) -> dict[str, str]:
     return out
 
 
-def test_agrees_with_llvm(simulator: Simulator, tmp_path: Path) -> None:
-    cases = {name: arguments(name, fold) for name, fold in FOLDS.items()}
-    code = device_code.compile_device(build(tmp_path, cases), "-O3", tmp_path)
-    bodies = functions((tmp_path / "folds-O3.s").read_text())
+@pytest.mark.parametrize("arch", device_code.ARCHES)
+def test_agrees_with_llvm(arch: str, simulator: Simulator, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    cases = {name: arguments(rng, name, fold) for name, fold in FOLDS.items()}
+    code = device_code.compile_device(build(tmp_path, cases), "-O3", tmp_path, arch)
+    bodies = functions(code.with_suffix(".s").read_text())
     script = simulator.script(code)
     outs = {}
     for name, rows in cases.items():

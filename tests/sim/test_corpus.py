@@ -1,4 +1,4 @@
-"""Every kernel of tests/kernels, at -O0 and -O3, gives on the simulated GPU what the same source gives on
+"""Every kernel of tests/kernels, at -O0 and -O3, gives on the simulated GPUs what the same source gives on
 the host: bit for bit, except where a transcendental function is involved."""
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import pytest
 from memory import HostMemory, Table, buffers, run_on_host
 from simulator import Simulator
 
-pytestmark = pytest.mark.usefixtures("compiled")
 CASES = corpus.all_cases()
 
 
@@ -47,8 +46,14 @@ def compare(name: str, got: np.ndarray, want: np.ndarray, case: corpus.Case, dty
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O3"])
-@pytest.mark.parametrize("index", range(len(CASES)), ids=[c.id for c in CASES])
-def test_agrees_with_host(index: int, level: str, simulator: Simulator, code_directory) -> None:
+@pytest.mark.parametrize(
+    ("index", "arch"),
+    [pytest.param(n, arch, id=f"{c.id}-{arch}") for n, c in enumerate(CASES) for arch in c.arches],
+)
+def test_agrees_with_host(
+    index: int, arch: str, level: str, simulator: Simulator, code_directory, compiled
+) -> None:
+    compiled(arch, level)
     case = CASES[index]
     source = device_code.KERNELS / f"{case.source}.hip"
 
@@ -61,7 +66,7 @@ def test_agrees_with_host(index: int, level: str, simulator: Simulator, code_dir
     host = HostMemory(case.arguments)
     run_on_host(library, case.kernel, host, case.grid, case.block)
 
-    script = simulator.script(device_code.compile_device(source, level, code_directory))
+    script = simulator.script(device_code.compile_device(source, level, code_directory, arch))
     if case.in_order:
         script.options.append("deterministic")
     for name, value in case.variables.items():

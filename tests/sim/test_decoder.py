@@ -27,12 +27,12 @@ def disassembler() -> Path:
     return driver.with_name("kerncap-sim-disasm")
 
 
-def assemble(lines: list[str], directory: Path) -> dict[int, bytes]:
+def assemble(lines: list[str], directory: Path, arch: str) -> dict[int, bytes]:
     """Line number -> encoding, of the lines that the assembler takes (branch targets as numbers)."""
     source = directory / "lines.s"
     command = [
         *(sys.executable, "-m", "ziglang", "clang", "-cc1as", "-triple", "amdgcn-amd-amdhsa"),
-        *("-target-cpu", "gfx942", "-filetype", "asm", "-show-encoding", "-o", "-", str(source)),
+        *("-target-cpu", arch, "-filetype", "asm", "-show-encoding", "-o", "-", str(source)),
     ]
     source.write_text("\n".join(lines) + "\n")
     errors = subprocess.run(command, capture_output=True, text=True, timeout=300).stderr
@@ -49,11 +49,11 @@ def assemble(lines: list[str], directory: Path) -> dict[int, bytes]:
     }
 
 
-def disassemble(codes: list[bytes]) -> list[tuple[int, str]]:
+def disassemble(codes: list[bytes], arch: str) -> list[tuple[int, str]]:
     """(length, text) of each."""
     script = "\n".join(c.hex() for c in codes) + "\n"
     done = subprocess.run(
-        [disassembler(), "gfx942"], input=script, capture_output=True, text=True, timeout=120, check=True
+        [disassembler(), arch], input=script, capture_output=True, text=True, timeout=120, check=True
     )
     out = []
     for line in done.stdout.splitlines():
@@ -63,9 +63,9 @@ def disassemble(codes: list[bytes]) -> list[tuple[int, str]]:
     return out
 
 
-def check_round_trip(codes: list[bytes], directory: Path) -> None:
-    decoded = disassemble(codes)
-    again = assemble([text for _, text in decoded], directory)
+def check_round_trip(codes: list[bytes], directory: Path, arch: str) -> None:
+    decoded = disassemble(codes, arch)
+    again = assemble([text for _, text in decoded], directory, arch)
     wrong = []
     for n, code in enumerate(codes):
         length, text = decoded[n]
@@ -75,20 +75,21 @@ def check_round_trip(codes: list[bytes], directory: Path) -> None:
     assert not wrong, f"{len(wrong)} of {len(codes)} differ:\n" + "\n".join(wrong[:40])
 
 
-@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("level", ["-O0", "-O3"])
-def test_compiled_kernels(level: str, code_directory: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("arch", device_code.ARCHES)
+def test_compiled_kernels(arch: str, level: str, compiled, code_directory: Path, tmp_path: Path) -> None:
+    compiled(arch, level)
     codes: set[bytes] = set()
     for source in device_code.corpus_sources():
-        assembly = device_code.compile_device(source, level, code_directory).with_suffix(".s")
+        assembly = device_code.compile_device(source, level, code_directory, arch).with_suffix(".s")
         lines = [
             re.sub(r"\.LBB\w+|\w+@\w+(@\w+)?\S*", "4", line.split(";")[0].strip())
             for line in assembly.read_text().splitlines()
             if line.startswith("\t") and not line.strip().startswith((".", ";"))
         ]
-        codes |= set(assemble(sorted(set(lines)), tmp_path).values())
+        codes |= set(assemble(sorted(set(lines)), tmp_path, arch).values())
     assert len(codes) > 1500
-    check_round_trip(sorted(codes), tmp_path)
+    check_round_trip(sorted(codes), tmp_path, arch)
 
 
 # ---- A sweep over operands
@@ -268,13 +269,27 @@ def variants(operands: list[list[str]]) -> Iterator[list[str]]:
             yield [*plain[:n], text, *plain[n + 1 :]]
 
 
-def sweep(part: int) -> Iterator[str]:
+def table(arch: str) -> list[tuple[str, str, str, str]]:
+    """Encoding, number, name and operands of each instruction that the decoder knows."""
+    return ROW.findall((ISA / "tables" / f"{arch}.inc").read_text())
+
+
+# Cache policies, and what CDNA3 has other instructions for.
+CDNA2 = {"sc0": "glc", "sc1": "scc", "nt": "slc"}
+
+
+def sweep(part: int, arch: str) -> Iterator[str]:
     """Lines of one third of the sweep: every instruction plainly, and a third of its variants."""
-    rows = ROW.findall((ISA / "tables" / "gfx942.inc").read_text())
+    rows = table(arch)
     assert len(rows) > 1400
     short = {name for encoding, _, name, _ in rows if encoding in ("VOP1", "VOP2", "VOPC")}
     for row, (encoding, _, name, slots) in enumerate(rows):
         lines = list(instruction(encoding, name, slots, short))
+        if arch == "gfx90a":
+            lines = [re.sub(r"\b(sc0|sc1|nt)\b", lambda m: CDNA2[m[0]], line) for line in lines]
+            if name.startswith(("global_load", "scratch_load")):
+                addresses = ("v4, s[20:21]", "v[4:5], off", "v4, off", "off, s20")
+                lines += [f"{name} {address} offset:8 lds" for address in addresses]
         yield from (text for n, text in enumerate(lines) if n < 2 or (n + row) % 3 == part)
 
 
@@ -284,7 +299,8 @@ def instruction(encoding: str, name: str, slots: str, short: set[str]) -> Iterat
     fields = [(s[0], int(s[1:])) for s in slots.split()]
     operands = [choices(f, w, valu) for f, w in fields]
     suffix = "_e32" if encoding in ("VOP1", "VOP2", "VOPC") else "_e64" if name in short else ""
-    stem = name if any(part in name for part in ("fmamk", "fmaak", "accvgpr")) else name + suffix
+    bare = ("madmk", "madak", "fmamk", "fmaak", "accvgpr")
+    stem = name if any(part in name for part in bare) else name + suffix
     if name == "v_writelane_b32":
         yield from (f"{name} v8, {a}, {b}" for a in ("s4", "-3", "vcc_hi") for b in ("s6", "63", "m0"))
     if encoding in ("MUBUF", "MTBUF"):
@@ -319,19 +335,21 @@ def instruction(encoding: str, name: str, slots: str, short: set[str]) -> Iterat
 @pytest.mark.parametrize(
     "part", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
 )
-def test_operand_sweep(part: int, tmp_path: Path) -> None:
-    lines = list(dict.fromkeys(sweep(part)))
-    codes = assemble(lines, tmp_path)
+@pytest.mark.parametrize("arch", device_code.ARCHES)
+def test_operand_sweep(arch: str, part: int, tmp_path: Path) -> None:
+    lines = list(dict.fromkeys(sweep(part, arch)))
+    codes = assemble(lines, tmp_path, arch)
     if part == 0:  # every instruction of the table is among them
         seen = {lines[n].split()[0].removesuffix("_e64").removesuffix("_e32") for n in codes}
-        known = {name for _, _, name, _ in ROW.findall((ISA / "tables" / "gfx942.inc").read_text())}
+        known = {name for _, _, name, _ in table(arch)}
         assert known <= seen, sorted(known - seen)[:20]
-    check_round_trip(sorted(set(codes.values())), tmp_path)
+    check_round_trip(sorted(set(codes.values())), tmp_path, arch)
 
 
-def test_garbage_does_not_decode() -> None:
+@pytest.mark.parametrize("arch", device_code.ARCHES)
+def test_garbage_does_not_decode(arch: str) -> None:
     """Bytes of no instruction are refused, and nothing is read past the end."""
     bad = [bytes.fromhex(h) for h in ("ffffffff", "00000000f0", "0000", "000000f4", "0000d1ff")]
-    lengths = [length for length, _ in disassemble(bad)]
+    lengths = [length for length, _ in disassemble(bad, arch)]
     assert lengths[0] == 0
     assert lengths[2] == 0

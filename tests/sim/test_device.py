@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from device_code import KERNELS, assemble, compile_device, link_device, zig
+from device_code import ARCHES, KERNELS, assemble, compile_device, link_device, zig
 from lanes import Lanes
 from simulator import Failed, Simulator, hidden_arguments
 
@@ -55,9 +55,11 @@ class Device:
         return f"dump {name} {self.directory / (name + '.out')}"
 
 
-@pytest.fixture
-def device(simulator: Simulator, code_directory: Path, tmp_path: Path) -> Device:
-    return Device(simulator, compile_device(SOURCE, "-O3", code_directory), tmp_path)
+@pytest.fixture(params=ARCHES)
+def device(
+    simulator: Simulator, code_directory: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> Device:
+    return Device(simulator, compile_device(SOURCE, "-O3", code_directory, request.param), tmp_path)
 
 
 def test_write_outside_every_allocation_names_the_place(device: Device) -> None:
@@ -194,10 +196,11 @@ def test_hoisting_a_branch_saves_cycles(device: Device) -> None:
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O3"])
+@pytest.mark.parametrize("arch", ARCHES)
 def test_recursion_uses_private_memory(
-    simulator: Simulator, code_directory: Path, tmp_path: Path, level: str
+    simulator: Simulator, code_directory: Path, tmp_path: Path, arch: str, level: str
 ) -> None:
-    device = Device(simulator, compile_device(SOURCE, level, code_directory), tmp_path)
+    device = Device(simulator, compile_device(SOURCE, level, code_directory, arch), tmp_path)
     answers = device.run(
         "alloc o 256", "stack 16384", *device.launch("recursion", "ptr o", 64, 64), device.dump("o")
     )
@@ -330,7 +333,8 @@ def test_indexed_registers(lanes: Lanes) -> None:
     assert (piece["v32"] == 100).all()
 
 
-def test_preloaded_kernel_arguments(simulator: Simulator, tmp_path: Path) -> None:
+@pytest.mark.parametrize("arch", ARCHES)
+def test_preloaded_kernel_arguments(simulator: Simulator, tmp_path: Path, arch: str) -> None:
     """The compatibility prologue at the entry loads what newer firmware preloads."""
     source = tmp_path / "preload.hip"
     source.write_text(
@@ -343,7 +347,7 @@ def test_preloaded_kernel_arguments(simulator: Simulator, tmp_path: Path) -> Non
         "-x",
         "hip",
         "--cuda-device-only",
-        "--offload-arch=gfx942",
+        f"--offload-arch={arch}",
         "-nogpulib",
         "-nogpuinc",
         "-O3",
@@ -356,7 +360,7 @@ def test_preloaded_kernel_arguments(simulator: Simulator, tmp_path: Path) -> Non
         str(assembly),
     )
     assert re.search(r"kernarg_preload_length\s+[1-9]", assembly.read_text())
-    zig("clang", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx942", "-c", str(assembly), "-o", str(obj))
+    zig("clang", "-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-c", str(assembly), "-o", str(obj))
     link_device(obj, out)
     device = Device(simulator, out, tmp_path)
     answers = device.run(

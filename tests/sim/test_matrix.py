@@ -46,6 +46,36 @@ DENSE = [
     "f64_16x16x4_f64",
     "f64_4x4x4_4b_f64",
 ]
+# As gfx90a names them, and what they are in the names above.
+CDNA2 = {
+    "f32_32x32x1f32": "f32_32x32x1_2b_f32",
+    "f32_16x16x1f32": "f32_16x16x1_4b_f32",
+    "f32_4x4x1f32": "f32_4x4x1_16b_f32",
+    "f32_32x32x2f32": "f32_32x32x2_f32",
+    "f32_16x16x4f32": "f32_16x16x4_f32",
+    "f32_32x32x4f16": "f32_32x32x4_2b_f16",
+    "f32_16x16x4f16": "f32_16x16x4_4b_f16",
+    "f32_4x4x4f16": "f32_4x4x4_16b_f16",
+    "f32_32x32x8f16": "f32_32x32x8_f16",
+    "f32_16x16x16f16": "f32_16x16x16_f16",
+    "f32_32x32x2bf16": "f32_32x32x2_2b_bf16",
+    "f32_16x16x2bf16": "f32_16x16x2_4b_bf16",
+    "f32_4x4x2bf16": "f32_4x4x2_16b_bf16",
+    "f32_32x32x4bf16": "f32_32x32x4_bf16",
+    "f32_16x16x8bf16": "f32_16x16x8_bf16",
+    "f32_32x32x4bf16_1k": "f32_32x32x4_2b_bf16",
+    "f32_16x16x4bf16_1k": "f32_16x16x4_4b_bf16",
+    "f32_4x4x4bf16_1k": "f32_4x4x4_16b_bf16",
+    "f32_32x32x8bf16_1k": "f32_32x32x8_bf16",
+    "f32_16x16x16bf16_1k": "f32_16x16x16_bf16",
+    "i32_32x32x4i8": "i32_32x32x4_2b_i8",
+    "i32_16x16x4i8": "i32_16x16x4_4b_i8",
+    "i32_4x4x4i8": "i32_4x4x4_16b_i8",
+    "i32_32x32x8i8": "i32_32x32x8_i8",
+    "i32_16x16x16i8": "i32_16x16x16_i8",
+    "f64_16x16x4f64": "f64_16x16x4_f64",
+    "f64_4x4x4f64": "f64_4x4x4_4b_f64",
+}
 SPARSE = [
     "f32_16x16x32_f16",
     "f32_32x32x16_f16",
@@ -78,7 +108,7 @@ class Shape:
     @staticmethod
     def parse(name: str) -> Shape:
         out, m, n, k, blocks, kinds = re.fullmatch(
-            r"(\w+?)_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_(.+)", name
+            r"(\w+?)_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_(.+)", CDNA2.get(name, name)
         ).groups()  # type: ignore[union-attr]
         both = kinds.split("_")
         return Shape(name, int(m), int(n), int(k), int(blocks or 1), both[0], both[-1], out)
@@ -208,10 +238,18 @@ def expected(shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.nd
 
 
 def test_layouts(lanes: Lanes) -> None:
+    check_layouts(lanes, DENSE)
+
+
+def test_layouts_of_gfx90a(lanes_gfx90a: Lanes) -> None:
+    check_layouts(lanes_gfx90a, list(CDNA2))
+
+
+def check_layouts(lanes: Lanes, names: list[str]) -> None:
     rng = np.random.default_rng(1)
     cases = [
         (Shape.parse(n), *add_dense(lanes, rng, Shape.parse(n), acc=acc))
-        for n in DENSE
+        for n in names
         for acc in (False, True)
     ]
     lanes.run()
@@ -227,17 +265,25 @@ def test_layouts(lanes: Lanes) -> None:
         assert np.abs(want).max() > 0
 
 
-def test_a_blocks_broadcast(lanes: Lanes) -> None:
+BLOCKS = [
+    "f32_32x32x4_2b_f16",
+    "f32_16x16x4_4b_bf16",
+    "f32_4x4x4_16b_f16",
+    "i32_4x4x4_16b_i8",
+    "f32_16x16x1_4b_f32",
+]
+
+
+def test_a_blocks_broadcast(lanes: Lanes, lanes_gfx90a: Lanes) -> None:
     """CBSZ and ABID: groups of 2^cbsz blocks use the A of the group's block abid."""
+    check_a_blocks_broadcast(lanes, BLOCKS)
+    check_a_blocks_broadcast(lanes_gfx90a, [old for old, new in CDNA2.items() if new in BLOCKS])
+
+
+def check_a_blocks_broadcast(lanes: Lanes, names: list[str]) -> None:
     rng = np.random.default_rng(2)
     cases = []
-    for name in (
-        "f32_32x32x4_2b_f16",
-        "f32_16x16x4_4b_bf16",
-        "f32_4x4x4_16b_f16",
-        "i32_4x4x4_16b_i8",
-        "f32_16x16x1_4b_f32",
-    ):
+    for name in names:
         shape = Shape.parse(name)
         for cbsz in range(1, shape.blocks.bit_length()):
             for abid in range(1 << cbsz):
@@ -250,15 +296,21 @@ def test_a_blocks_broadcast(lanes: Lanes) -> None:
         assert np.array_equal(gather(shape, result(piece)), want), (shape.name, cbsz, abid)
 
 
-def test_b_lanes_broadcast(lanes: Lanes) -> None:
+def test_b_lanes_broadcast(lanes: Lanes, lanes_gfx90a: Lanes) -> None:
     """BLGP: 1, 2: one half of the lanes; 3: rotated by 16; 4 to 7: one quarter."""
+    names = ["f32_32x32x1_2b_f32", "f32_16x16x16_f16", "f32_4x4x4_16b_bf16"]
+    check_b_lanes_broadcast(lanes, names)
+    check_b_lanes_broadcast(lanes_gfx90a, [old for old, new in CDNA2.items() if new in names])
+
+
+def check_b_lanes_broadcast(lanes: Lanes, names: list[str]) -> None:
     rng = np.random.default_rng(3)
     lane = np.arange(64)
     maps = {1: lane % 32, 2: lane % 32 + 32, 3: (lane + 16) % 64} | {
         4 + q: lane % 16 + 16 * q for q in range(4)
     }
     cases = []
-    for name in ("f32_32x32x1_2b_f32", "f32_16x16x16_f16", "f32_4x4x4_16b_bf16"):
+    for name in names:
         for blgp in maps:
             cases.append((Shape.parse(name), blgp, *add_dense(lanes, rng, Shape.parse(name), f"blgp:{blgp}")))
     lanes.run()

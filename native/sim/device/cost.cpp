@@ -10,39 +10,46 @@ namespace isa {
 namespace {
 
 constexpr CostTable kMi300x{.device = "gfx942 (MI300X)"};
+// One of its two dies is a device. bf16 runs at the rate of f16 in the _1k forms only.
+constexpr CostTable kMi250x{.device = "gfx90a (MI250X)",
+                            .matrix_f16 = 128,
+                            .matrix_bf16 = 64,
+                            .matrix_8_bit = 128,
+                            .matrix_xf32 = 0,
+                            .device_bytes_per_cycle = 1024};
 
 bool has(const char* name, const char* part) { return std::strstr(name, part) != nullptr; }
 
-// Matrix cores: the multiplications that the name says, over the rate of the source type.
-// "v_mfma_f32_32x32x8_f16" is one block, "..._4x4x4_16b_f16" sixteen; v_smfmac counts the zeros that it
-// skips, so it does half.
-unsigned matrix_cost(const CostTable& t, const char* name) {
-  unsigned m = 0, n = 0, k = 0, blocks = 1;
+bool ends(const char* name, const char* tail) {
+  const std::size_t n = std::strlen(name), t = std::strlen(tail);
+  return n >= t && std::strcmp(name + n - t, tail) == 0;
+}
+
+// Matrix cores: the multiplications that the name says, over the rate of the source type. How many matrices
+// there are
+// ("v_mfma_f32_32x32x8_f16" one, "..._4x4x4_16b_f16" and gfx90a's "..._4x4x4f16" sixteen) the width of the
+// result tells; v_smfmac counts the zeros that it skips, so it does half.
+unsigned matrix_cost(const CostTable& t, const Opcode& opcode) {
+  const char* name = opcode.mnemonic;
+  unsigned m = 0, n = 0, k = 0;
   const char* shape = std::strchr(name + 2, '_');                    // behind v_mfma
   shape = shape != nullptr ? std::strchr(shape + 1, '_') : nullptr;  // behind the result's type
   if (shape == nullptr || std::sscanf(shape, "_%ux%ux%u", &m, &n, &k) != 3) return t.valu;
-  const char* x = std::strrchr(shape, 'x');
-  if (has(name, "xf32")) x = shape;
-  if (const char* b = std::strchr(x, 'b'); b != nullptr && b[1] == '_') {
-    const char* digits = b;
-    while (digits[-1] >= '0' && digits[-1] <= '9') --digits;
-    blocks = static_cast<unsigned>(std::strtoul(digits, nullptr, 10));
-  }
-  const char* source = std::strrchr(name, '_') + 1;
-  unsigned rate = t.matrix_f16;
-  if (std::strcmp(source, "f32") == 0) rate = t.matrix_f32;
-  if (std::strcmp(source, "f64") == 0) rate = t.matrix_f64;
-  if (std::strcmp(source, "xf32") == 0) rate = t.matrix_xf32;
-  if (std::strcmp(source, "i8") == 0 || std::strcmp(source, "fp8") == 0 || std::strcmp(source, "bf8") == 0)
-    rate = t.matrix_8_bit;
+  const unsigned blocks = opcode.width('D') * 64 / (m * n * (ends(name, "f64") ? 2 : 1));
+  unsigned rate = t.matrix_f16;  // and bf16_1k
+  if (ends(name, "bf16")) rate = t.matrix_bf16;
+  if (ends(name, "f32")) rate = ends(name, "xf32") ? t.matrix_xf32 : t.matrix_f32;
+  if (ends(name, "f64")) rate = t.matrix_f64;
+  if (ends(name, "i8") || ends(name, "fp8") || ends(name, "bf8")) rate = t.matrix_8_bit;
   unsigned cycles = m * n * k * blocks / rate;
   if (has(name, "v_smfmac")) cycles /= 2;
   return cycles < t.matrix_least ? t.matrix_least : cycles;
 }
 
-unsigned valu_cost(const CostTable& t, const char* name) {
+unsigned valu_cost(const CostTable& t, const Opcode& opcode) {
+  const char* name = opcode.mnemonic;
   const bool f64 = has(name, "f64");
-  if (has(name, "v_mfma") || has(name, "v_smfmac")) return matrix_cost(t, name);
+  if (has(name, "v_mfma") || has(name, "v_smfmac")) return matrix_cost(t, opcode);
   static constexpr const char* kTranscendental[] = {"v_exp_",  "v_log_", "v_rcp_", "v_rsq_",
                                                     "v_sqrt_", "v_sin_", "v_cos_"};
   for (const char* part : kTranscendental)
@@ -55,7 +62,7 @@ unsigned valu_cost(const CostTable& t, const char* name) {
 
 }  // namespace
 
-const CostTable& cost_table(Arch /*arch*/) { return kMi300x; }
+const CostTable& cost_table(Arch arch) { return arch == Arch::gfx90a ? kMi250x : kMi300x; }
 
 void set_cost(const CostTable& t, Inst* inst) {
   const char* name = inst->opcode->mnemonic;
@@ -84,7 +91,7 @@ void set_cost(const CostTable& t, Inst* inst) {
     case Encoding::MTBUF:
       return set(Unit::vmem, t.other);
     default:
-      return set(Unit::valu, valu_cost(t, name));
+      return set(Unit::valu, valu_cost(t, *inst->opcode));
   }
 }
 
@@ -105,9 +112,11 @@ std::string cost_table_text(Arch arch) {
   row("vector ALU, f64", t.valu_f64, "cycles");
   row("exp log rcp rsq sqrt sin cos, 32-bit multiply", t.valu_quarter_rate, "cycles");
   row("rcp rsq sqrt of f64", t.valu_f64_transcendental, "cycles");
-  row("matrix core, f16 and bf16 (at least 8 cycles)", t.matrix_f16, "multiply-adds a cycle of the SIMD");
+  row("matrix core, f16 (at least 8 cycles)", t.matrix_f16, "multiply-adds a cycle of the SIMD");
+  row(t.matrix_xf32 != 0 ? "matrix core, bf16" : "matrix core, bf16 (in _1k forms as f16)", t.matrix_bf16,
+      "multiply-adds a cycle of the SIMD");
   row("matrix core, 8-bit integers and floats", t.matrix_8_bit, "multiply-adds a cycle of the SIMD");
-  row("matrix core, xf32", t.matrix_xf32, "multiply-adds a cycle of the SIMD");
+  if (t.matrix_xf32 != 0) row("matrix core, xf32", t.matrix_xf32, "multiply-adds a cycle of the SIMD");
   row("matrix core, f32", t.matrix_f32, "multiply-adds a cycle of the SIMD");
   row("matrix core, f64", t.matrix_f64, "multiply-adds a cycle of the SIMD");
   row("memory instruction, issue", t.other, "cycles");

@@ -1,6 +1,6 @@
 // The published cost table of the cycle model (docs/simulator.md explains it). Numbers are the vendor's where
-// it publishes them (CDNA3 white paper, ISA documents: rates per clock), else round ones that order things
-// rightly.
+// it publishes them (CDNA2 and CDNA3 white papers, ISA documents: rates per clock), else round ones that
+// order things rightly.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct CostTable {
            valu_f64_transcendental = 32;
   unsigned other = 4;
   // Matrix cores: multiply-adds a cycle of one SIMD, and the least an instruction takes.
-  unsigned matrix_f16 = 256, matrix_8_bit = 512, matrix_xf32 = 128, matrix_f32 = 32, matrix_f64 = 32,
-           matrix_least = 8;
+  unsigned matrix_f16 = 256, matrix_bf16 = 256, matrix_8_bit = 512, matrix_xf32 = 128, matrix_f32 = 32,
+           matrix_f64 = 32, matrix_least = 8;
   // Cycles from issue until the result may be waited for.
   unsigned vmem_latency = 500, smem_latency = 200, lds_latency = 64, atomic_latency = 700,
            scratch_latency = 300;

@@ -24,6 +24,7 @@ struct KernelDescriptor {
 };
 
 struct DispatchInfo {
+  Arch arch = Arch::gfx942;
   KernelDescriptor kernel;
   std::uint32_t workgroup_size[3] = {1, 1, 1};
   std::uint32_t grid[3] = {1, 1, 1};    // work-items

@@ -54,6 +54,7 @@ class Executor::Thread final : public isa::Surroundings {
       if (program->owns(inst)) return program->address_of(inst);
     return 0;
   }
+  GlobalWaveSync& wave_sync() override { return owner_.wave_sync_; }
 
   MemoryPort memory;
   WriteLog writes;
@@ -66,11 +67,12 @@ class Executor::Thread final : public isa::Surroundings {
   std::vector<std::shared_ptr<const isa::Program>> programs_;
 };
 
-Executor::Executor(const DispatchInfo& info, CodeMap& code, const AddressSpace& memory,
-                   const GpuConfig& config, Limits limits, std::uint64_t schedule, bool log_writes,
-                   const std::function<std::string(std::uint64_t)>& resolver)
+Executor::Executor(const DispatchInfo& info, CodeMap& code, GlobalWaveSync& wave_sync,
+                   const AddressSpace& memory, const GpuConfig& config, Limits limits, std::uint64_t schedule,
+                   bool log_writes, const std::function<std::string(std::uint64_t)>& resolver)
     : info_(info),
       code_(code),
+      wave_sync_(wave_sync),
       memory_(memory),
       config_(config),
       limits_(limits),

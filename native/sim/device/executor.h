@@ -11,6 +11,7 @@
 #include "sim/device/code_map.h"
 #include "sim/device/device_time.h"
 #include "sim/device/dispatch.h"
+#include "sim/device/global_wave_sync.h"
 #include "sim/device/memory_port.h"
 
 namespace kerncap::sim {
@@ -22,8 +23,8 @@ class Executor {
     double seconds = 0;
     const std::atomic<bool>* cancel = nullptr;
   };
-  Executor(const DispatchInfo& info, CodeMap& code, const AddressSpace& memory, const GpuConfig& config,
-           Limits limits, std::uint64_t schedule, bool log_writes,
+  Executor(const DispatchInfo& info, CodeMap& code, GlobalWaveSync& wave_sync, const AddressSpace& memory,
+           const GpuConfig& config, Limits limits, std::uint64_t schedule, bool log_writes,
            const std::function<std::string(std::uint64_t)>& resolver);
 
   // Takes part until no workgroup is left. Called by the dispatching thread and by helpers.
@@ -40,6 +41,7 @@ class Executor {
 
   const DispatchInfo& info_;
   CodeMap& code_;
+  GlobalWaveSync& wave_sync_;
   const AddressSpace& memory_;
   const GpuConfig& config_;
   const Limits limits_;

@@ -25,6 +25,7 @@ struct Gpu::Impl {
   GpuConfig config;
   AddressSpace& memory;
   CodeMap code;
+  GlobalWaveSync wave_sync;
   WorkerPool pool;
   std::function<std::string(std::uint64_t)> resolver;
   std::atomic<std::uint64_t> schedule{0};
@@ -47,6 +48,7 @@ DispatchOutcome Gpu::run(const void* packet, std::uint64_t packet_address, std::
                          std::uint64_t dispatch_id, std::vector<WrittenRange>* written,
                          const std::atomic<bool>* cancel) {
   DispatchInfo info;
+  info.arch = impl_->config.arch;
   info.packet_address = packet_address;
   info.queue_address = queue_address;
   info.dispatch_id = dispatch_id;
@@ -69,14 +71,16 @@ DispatchOutcome Gpu::run(const void* packet, std::uint64_t packet_address, std::
   limits.seconds = impl_->config.max_seconds > 0 ? impl_->config.max_seconds : kDefaultSeconds;
   limits.cancel = cancel;
   const auto executor =
-      std::make_shared<Executor>(info, impl_->code, impl_->memory, impl_->config, limits,
+      std::make_shared<Executor>(info, impl_->code, impl_->wave_sync, impl_->memory, impl_->config, limits,
                                  impl_->schedule.load(), written != nullptr, impl_->resolver);
   // Helpers hold the executor; finish() keeps `info` alive for those that started, and turns away the rest.
   const std::uint64_t helpers = std::min<std::uint64_t>(impl_->pool.size(), info.workgroups() - 1);
   for (std::uint64_t n = 0; n < helpers; ++n) impl_->pool.submit([executor] { executor->take_part(); });
   executor->take_part();
   executor->finish();
-  return executor->outcome(written);
+  DispatchOutcome outcome = executor->outcome(written);
+  if (outcome.fault) impl_->wave_sync.reset();
+  return outcome;
 }
 
 void Gpu::set_source_resolver(std::function<std::string(std::uint64_t)> resolver) {

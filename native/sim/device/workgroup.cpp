@@ -8,6 +8,22 @@
 
 namespace kerncap::sim {
 
+namespace {
+
+// The V# of private memory as the runtime of gfx9 makes it: dwords of 64 lanes side by side, by the lane's
+// number (CDNA2 ISA document, "Buffer Resource Descriptor").
+void private_segment_buffer(std::uint32_t* v, std::uint64_t bytes) {
+  constexpr std::uint32_t kSwizzle = 1u << 31, kSelectXyzw = 4u | 5u << 3 | 6u << 6 | 7u << 9,
+                          kUint = 4u << 12, kFormat32 = 4u << 15, kElement4 = 1u << 19,
+                          kIndexStride64 = 3u << 21, kAddTid = 1u << 23;
+  v[0] = static_cast<std::uint32_t>(isa::kScratchWindow);
+  v[1] = static_cast<std::uint32_t>(isa::kScratchWindow >> 32) | kSwizzle;
+  v[2] = static_cast<std::uint32_t>(bytes);
+  v[3] = kSelectXyzw | kUint | kFormat32 | kElement4 | kIndexStride64 | kAddTid;
+}
+
+}  // namespace
+
 LazyMemory::LazyMemory(std::size_t bytes) : size_(bytes) {
   if (bytes == 0) return;
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -103,12 +119,18 @@ void Workgroup::start_wave(const DispatchInfo& dispatch, unsigned n, const isa::
     w.set_s64(s, value);
     s += 2;
   };
-  if ((kernel.properties & 1u) != 0) s += 4;  // private segment buffer: none with architected scratch
+  // gfx90a's code finds private memory by these; gfx942 has it in its architecture.
+  const bool architected = dispatch.arch != Arch::gfx90a;
+  const std::uint64_t wave_bytes = static_cast<std::uint64_t>(dispatch.private_bytes) * isa::kLanes;
+  if ((kernel.properties & 1u) != 0) {
+    if (!architected) private_segment_buffer(&w.s[s], wave_bytes * count_);
+    s += 4;
+  }
   pair(1, dispatch.packet_address);
   pair(2, dispatch.queue_address);
   pair(3, dispatch.kernarg);
   pair(4, dispatch.dispatch_id);
-  pair(5, 0);  // flat scratch init: architected
+  pair(5, architected ? 0 : isa::kScratchWindow);  // flat scratch init
   if ((kernel.properties >> 6 & 1u) != 0) w.s[s++] = dispatch.private_bytes;
   // Preloaded kernel arguments are loaded by the compatibility prologue at the entry.
 
@@ -117,6 +139,8 @@ void Workgroup::start_wave(const DispatchInfo& dispatch, unsigned n, const isa::
   for (unsigned d = 0; d < 3; ++d)
     if ((kernel.rsrc2 >> (7 + d) & 1u) != 0) w.s[s++] = id_[d];
   if ((kernel.rsrc2 >> 10 & 1u) != 0) w.s[s++] = n == 0 ? 1u << 31 : 0;  // workgroup info
+  if ((kernel.rsrc2 & 1u) != 0 && !architected)
+    w.s[s++] = static_cast<std::uint32_t>(n * wave_bytes);  // private segment wave offset
 
   w.mode = kernel.mode();
   w.update_special_mode();

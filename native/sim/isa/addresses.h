@@ -85,7 +85,7 @@ static inline void global_addresses(Wave& w, const Inst& i, unsigned size, bool 
   const u64 imm = static_cast<u64>(static_cast<i64>(i.imm));
   const u32* lo = w.v[i.addr].lane;
   a->exec = w.exec();
-  if (i.saddr != 127) {
+  if (i.saddr != kNoSaddr) {
     const u64 base = w.s64(i.saddr) + imm;
     if (a->exec == ~0ull) {
       u32 differs = 0;

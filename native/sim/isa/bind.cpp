@@ -28,13 +28,28 @@ const HandlerSet& handlers() {
   return chosen;
 }
 
+namespace {
+
+// The name that an instruction's handler goes by. On CDNA2 a bit sends what GLOBAL and SCRATCH load to LDS,
+// where later GPUs have instructions of their own.
+std::string handler_name(const Inst& inst) {
+  std::string name = inst.opcode->mnemonic;
+  const Encoding encoding = inst.opcode->encoding;
+  const bool flat =
+      encoding == Encoding::FLAT || encoding == Encoding::GLOBAL || encoding == Encoding::SCRATCH;
+  if (inst.arch == Arch::gfx90a && flat && inst.has(Inst::lds)) name.insert(name.find('_') + 5, "_lds");
+  return name;
+}
+
+}  // namespace
+
 bool bind(Inst* inst, std::string* why) {
   const auto& by_name = handlers().by_name;
   const auto choose = [&](const Entry& entry) {
     return entry.binder != nullptr ? entry.binder(*inst) : entry.handler;
   };
-  const auto found = by_name.find(inst->opcode->mnemonic);
-  set_cost(cost_table(Arch::gfx942), inst);
+  const auto found = by_name.find(handler_name(*inst));
+  set_cost(cost_table(inst->arch), inst);
   if (found != by_name.end()) inst->fn = choose(found->second);
   if (inst->fn == nullptr) {
     *why = "the simulator does not execute this instruction";

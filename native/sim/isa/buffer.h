@@ -1,5 +1,5 @@
 // Buffer addressing: the 128-bit resource descriptor (V#), its bounds, and what each lane of a MUBUF or MTBUF
-// instruction points to (CDNA3 ISA document, "Vector Memory Buffer Instructions").
+// instruction points to (CDNA2 and CDNA3 ISA documents, "Vector Memory Buffer Instructions").
 #pragma once
 
 #include "sim/isa/addresses.h"
@@ -26,6 +26,8 @@ struct Resource {
     add_tid = s[3] >> 23 & 1u;
     if (add_tid) stride |= data_format << 14;
   }
+  // The private segment buffer of gfx90a's code, or what the code made of it.
+  [[nodiscard]] bool is_scratch() const { return (base & kScratchWindow) != 0 && swizzle && add_tid; }
 };
 
 // Where the lanes of one instruction point. A lane whose access is out of bounds reads zeros and writes
@@ -49,6 +51,16 @@ struct BufferLanes {
     }
   }
 
+  // Where in private memory `bytes` at `at` bytes into lane l's element are: the swizzled address says whose
+  // bytes they are (dwords of 64 lanes side by side) and how far into them.
+  [[nodiscard]] u64 private_address(Wave& w, unsigned l, unsigned at, unsigned bytes, bool write) const {
+    const u64 within = static_cast<u64>(offset[l]) + at;
+    const u64 wave = kScratchWindow + static_cast<u64>(w.index) * kLanes * w.scratch_lane_bytes;
+    const u64 swizzled =
+        resource.base - wave + soffset + within / 4 * 4 * kLanes + index[l] * 4ull + within % 4;
+    return scratch_address(w, swizzled / (4 * kLanes) * 4 + swizzled % 4, bytes,
+                           static_cast<unsigned>(swizzled / 4 % kLanes), write);
+  }
   // Whether `bytes` at `at` bytes into lane l's element are inside. A structured buffer (one that is indexed
   // and has a stride) counts records, any other bytes.
   [[nodiscard]] bool inside(unsigned l, unsigned at, unsigned bytes) const {
@@ -74,7 +86,22 @@ struct BufferLanes {
 // Charges and checks an access of `size` bytes in pieces of at most a dword: a multi-dword access may lie
 // partly outside of the bounds. Calls f(lane, piece, address) for each piece inside.
 template <bool Write, class F>
+static inline void for_private_pieces(Wave& w, const BufferLanes& b, unsigned pieces, unsigned bytes, F f) {
+  Addresses a;
+  a.exec = b.exec;
+  for (u64 e = b.exec; e != 0; e &= e - 1) {
+    const auto l = static_cast<unsigned>(std::countr_zero(e));
+    for (unsigned k = 0; k < pieces; ++k) {
+      const u64 address = b.private_address(w, l, k * bytes, bytes, Write);
+      if (k == 0) a.lane[l] = address;
+      f(l, k, address);
+    }
+  }
+  charge_vmem(w, a, pieces * bytes, w.costs->scratch_latency);
+}
+template <bool Write, class F>
 static inline void for_pieces(Wave& w, const BufferLanes& b, unsigned pieces, unsigned bytes, F f) {
+  if (b.resource.is_scratch()) return for_private_pieces<Write>(w, b, pieces, bytes, f);
   Addresses a;
   a.exec = 0;
   for (u64 e = b.exec; e != 0; e &= e - 1) {

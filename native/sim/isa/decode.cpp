@@ -1,6 +1,7 @@
 #include "sim/isa/decode.h"
 
 #include <cstring>
+#include <utility>
 
 namespace kerncap::sim::isa {
 namespace {
@@ -162,7 +163,7 @@ void decode_memory(Decoded& d, std::uint32_t w, std::uint32_t hi) {
     case Encoding::SCRATCH:
       d.offset = d.opcode->encoding == Encoding::FLAT ? static_cast<std::int32_t>(field(w, 0, 12))
                                                       : sign_extend(field(w, 0, 13), 13);
-      d.lds = field(w, 13, 1);  // SCRATCH: SVE, the address VGPR is used
+      d.lds = field(w, 13, 1);
       d.sc0 = field(w, 16, 1);
       d.nt = field(w, 17, 1);
       d.sc1 = field(w, 25, 1);
@@ -171,6 +172,10 @@ void decode_memory(Decoded& d, std::uint32_t w, std::uint32_t hi) {
       d.saddr = static_cast<std::uint8_t>(field(hi, 16, 7));
       d.data_acc = field(hi, 23, 1);
       d.vdst = static_cast<std::uint16_t>(field(hi, 24, 8));
+      // Whether SCRATCH has an address VGPR: CDNA3 says so in bit 13 (SVE); CDNA2 has one or the other
+      // address.
+      if (d.opcode->encoding == Encoding::SCRATCH)
+        d.sve = d.arch == Arch::gfx90a ? d.saddr == kNoSaddr : std::exchange(d.lds, false);
       break;
     default:  // MUBUF, MTBUF
       d.offset = static_cast<std::int32_t>(field(w, 0, 12));
@@ -202,6 +207,7 @@ void decode_memory(Decoded& d, std::uint32_t w, std::uint32_t hi) {
 
 Decoded decode(const OpcodeTable& table, const void* code, std::size_t bytes) {
   Decoded d;
+  d.arch = table.arch();
   const auto fail = [&](const char* why) {
     d.opcode = nullptr;
     d.why = why;

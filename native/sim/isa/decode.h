@@ -1,4 +1,4 @@
-// From bytes to fields: the microcode formats of gfx9 (CDNA3 ISA document, "Microcode formats").
+// From bytes to fields: the microcode formats of gfx9 (CDNA2 and CDNA3 ISA documents, "Microcode formats").
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,13 @@ inline constexpr unsigned kSrcSdwa = 249;
 inline constexpr unsigned kSrcDpp = 250;
 inline constexpr unsigned kSrcLiteral = 255;
 inline constexpr unsigned kSrcVgpr0 = 256;
+inline constexpr unsigned kNoSaddr = 127;  // "off"
 
 // DPP and SDWA replace src0 by a dword of their own that follows VOP1, VOP2 and VOPC.
 enum class Modifier : std::uint8_t { none, dpp, sdwa };
 
 struct Decoded {
+  Arch arch = Arch::gfx942;
   const Opcode* opcode = nullptr;  // nullptr: does not decode; `why` says what is wrong
   const char* why = "";
   unsigned length = 0;  // bytes
@@ -43,7 +45,9 @@ struct Decoded {
   // Memory formats.
   std::uint8_t vaddr = 0, data0 = 0, data1 = 0, saddr = 0, srsrc = 0, soffset = 0;
   std::int32_t offset = 0, offset1 = 0;
+  // CDNA2 calls sc0, sc1 and nt glc, scc and slc.
   bool sc0 = false, sc1 = false, nt = false, lds = false, gds = false, offen = false, idxen = false;
+  bool sve = false;  // SCRATCH: the address VGPR is used
   bool data_acc = false;
   bool smem_imm = false, smem_soffset_en = false;
   std::uint8_t format = 0;  // MTBUF: dfmt and nfmt

@@ -26,7 +26,8 @@ class Printer {
     else if (op_.encoding == Encoding::VOP3 && op_.number < 448)
       out_ += "_e64";
     if (op_.mnemonic[0] == 'v' &&
-        (has(op_.mnemonic, "fmamk") || has(op_.mnemonic, "fmaak") || has(op_.mnemonic, "accvgpr_mov")))
+        (has(op_.mnemonic, "fmamk") || has(op_.mnemonic, "fmaak") || has(op_.mnemonic, "madmk") ||
+         has(op_.mnemonic, "madak") || has(op_.mnemonic, "accvgpr_mov")))
       out_ = op_.mnemonic;
     switch (op_.encoding) {
       case Encoding::SMEM:
@@ -189,7 +190,7 @@ class Printer {
       if (cbsz != 0) suffix("cbsz:" + std::to_string(cbsz));
       if (abid != 0) suffix("abid:" + std::to_string(abid));
       if (blgp == 0) return;
-      if (begins(op_.mnemonic, "v_mfma_f64"))
+      if (begins(op_.mnemonic, "v_mfma_f64") && d_.arch != Arch::gfx90a)
         bits_suffix("neg", blgp, 3);
       else
         suffix("blgp:" + std::to_string(blgp));
@@ -296,12 +297,14 @@ class Printer {
     if (d_.gds) suffix("gds");
   }
   void cache_bits() {
-    if (d_.sc0) suffix("sc0");
-    if (d_.nt) suffix("nt");
-    if (d_.sc1) suffix("sc1");
+    const bool cdna2 = d_.arch == Arch::gfx90a;
+    if (d_.sc0) suffix(cdna2 ? "glc" : "sc0");
+    if (d_.nt) suffix(cdna2 ? "slc" : "nt");
+    if (d_.sc1) suffix(cdna2 ? "scc" : "sc1");
   }
   void flat() {
     const bool atomic = has(op_.mnemonic, "_atomic_");
+    const bool to_lds = d_.lds && d_.arch == Arch::gfx90a;  // an opcode of its own on gfx942
     if (atomic && d_.sc0) {
       const unsigned width = op_.width('V');
       operand(vgpr_name(d_.vdst, has(op_.mnemonic, "cmpswap") ? width / 2 : width, d_.data_acc));
@@ -310,19 +313,21 @@ class Printer {
       const Slot& slot = op_.slots[n];
       switch (slot.field) {
         case 'D':
-          operand(vgpr_name(d_.vdst, slot.width, d_.data_acc));
+          if (!to_lds) operand(vgpr_name(d_.vdst, slot.width, d_.data_acc));
           break;
         case 'V':
           operand(vgpr_name(d_.data0, slot.width, d_.data_acc));
           break;
         case 'A':
           if (op_.encoding == Encoding::SCRATCH)
-            operand(d_.lds ? vgpr_name(d_.vaddr, 1, false) : "off");
+            operand(d_.sve ? vgpr_name(d_.vaddr, 1, false) : "off");
           else
-            operand(vgpr_name(d_.vaddr, op_.encoding == Encoding::GLOBAL && d_.saddr != 127 ? 1 : 2, false));
+            operand(
+                vgpr_name(d_.vaddr, op_.encoding == Encoding::GLOBAL && d_.saddr != kNoSaddr ? 1 : 2, false));
           break;
         case 's':
-          operand(d_.saddr == 127 ? "off" : sgpr_name(d_.saddr, op_.encoding == Encoding::SCRATCH ? 1 : 2));
+          operand(d_.saddr == kNoSaddr ? "off"
+                                       : sgpr_name(d_.saddr, op_.encoding == Encoding::SCRATCH ? 1 : 2));
           break;
         default:
           break;
@@ -330,6 +335,7 @@ class Printer {
     }
     if (d_.offset != 0) suffix("offset:" + std::to_string(d_.offset));
     cache_bits();
+    if (to_lds) suffix("lds");
   }
   void buffer() {
     for (unsigned n = 0; n < op_.slot_count; ++n) {

@@ -7,6 +7,7 @@
   X(valu_int)                   \
   X(valu_int64)                 \
   X(valu_f32)                   \
+  X(valu_mad)                   \
   X(valu_f64)                   \
   X(valu_transcendental)        \
   X(valu_division)              \
@@ -26,4 +27,5 @@
   X(scratch)                    \
   X(valu_compare16)             \
   X(buffer)                     \
-  X(buffer_format)
+  X(buffer_format)              \
+  X(global_wave_sync)

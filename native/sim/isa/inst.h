@@ -40,6 +40,7 @@ struct Inst {
   // What a wrapper (DPP, SDWA) calls once the operands are rearranged.
   Handler inner = nullptr;
   const Opcode* opcode = nullptr;
+  Arch arch = Arch::gfx942;
   // VALU and SALU sources, in the order of the semantics: fmamk and fmaak are already fma, fmac has
   // its destination as src[2], v_cndmask and v_addc have their mask there, VOP2 and VOP3 look alike.
   Operand src[3];
@@ -49,7 +50,7 @@ struct Inst {
   std::uint16_t sdst = 0;  // VOP3B's second destination, or the compare's mask
   // Memory: VGPR file indices, and SGPR numbers.
   std::uint16_t addr = 0, data0 = 0, data1 = 0;
-  std::uint8_t saddr = 0;  // 127: off. MUBUF, SMEM: the resource or base
+  std::uint8_t saddr = 0;  // kNoSaddr: off. MUBUF, SMEM: the resource or base
   std::uint8_t soffset = 0;
   // Modifiers, from VOP3, VOP3P, DPP or SDWA alike.
   std::uint8_t neg = 0, abs = 0, neg_hi = 0, op_sel = 0, op_sel_hi = 0, omod = 0;
@@ -73,7 +74,7 @@ struct Inst {
     lds = 16,
     offen = 32,
     idxen = 64,
-    uses_vaddr = 128
+    uses_vaddr = 128  // SCRATCH: addr is part of the address
   };
   [[nodiscard]] bool has(Flag flag) const { return (flags & flag) != 0; }
   [[nodiscard]] bool modified() const { return neg != 0 || abs != 0 || omod != 0 || has(clamp); }

@@ -119,10 +119,9 @@ void lower_memory(const Decoded& d, Inst& i) {
   i.dst = static_cast<std::uint16_t>(d.vdst + acc);
   i.imm = d.offset;
   i.imm1 = d.offset1;
-  // FLAT has no scalar address: the field is 0 there.
-  i.saddr = d.opcode->encoding == Encoding::FLAT ? 127 : d.saddr;
+  // FLAT has no scalar address: the field is unused there.
+  i.saddr = d.opcode->encoding == Encoding::FLAT ? kNoSaddr : d.saddr;
   i.soffset = d.soffset;
-  if (d.opcode->encoding == Encoding::FLAT) i.saddr = 127;  // the field is unused there
   if (d.opcode->encoding >= Encoding::MUBUF) i.saddr = d.srsrc;
   if (d.opcode->encoding == Encoding::MTBUF) i.modifier_word = d.format;
 }
@@ -137,6 +136,7 @@ bool lower(const Decoded& d, Inst* inst, const char** why) {
     return false;
   }
   i.opcode = d.opcode;
+  i.arch = d.arch;
   i.length = static_cast<std::uint8_t>(d.length);
   i.neg = d.neg;
   i.abs = d.abs;
@@ -146,10 +146,10 @@ bool lower(const Decoded& d, Inst* inst, const char** why) {
   i.omod = d.omod;
   i.modifier = d.modifier;
   i.modifier_word = d.modifier_word;
-  i.flags =
-      static_cast<std::uint8_t>((d.clamp ? Inst::clamp : 0) | (d.sc0 ? Inst::sc0 : 0) |
-                                (d.sc1 ? Inst::sc1 : 0) | (d.nt ? Inst::nt : 0) | (d.lds ? Inst::lds : 0) |
-                                (d.offen ? Inst::offen : 0) | (d.idxen ? Inst::idxen : 0));
+  i.flags = static_cast<std::uint8_t>((d.clamp ? Inst::clamp : 0) | (d.sc0 ? Inst::sc0 : 0) |
+                                      (d.sc1 ? Inst::sc1 : 0) | (d.nt ? Inst::nt : 0) |
+                                      (d.lds ? Inst::lds : 0) | (d.offen ? Inst::offen : 0) |
+                                      (d.idxen ? Inst::idxen : 0) | (d.sve ? Inst::uses_vaddr : 0));
   switch (d.opcode->encoding) {
     case Encoding::SOPK:
     case Encoding::SOPP:
@@ -166,7 +166,7 @@ bool lower(const Decoded& d, Inst* inst, const char** why) {
       i.soffset = d.smem_soffset_en || !d.smem_imm ? d.soffset : 127;  // 127: none
       break;
     case Encoding::DS:
-      if (d.gds) {
+      if (d.gds && !starts_with(d.opcode->mnemonic, "ds_gws_")) {
         *why = "global data share (gds) is not simulated";
         return false;
       }

@@ -13,11 +13,14 @@ struct Row {
   const char* operands;
 };
 
-constexpr Row kGfx942[] = {
 #define ROW(encoding, number, mnemonic, operands) {Encoding::encoding, number, mnemonic, operands},
-#include "sim/isa/tables/gfx942.inc"
-#undef ROW
+constexpr Row kGfx90a[] = {
+#include "sim/isa/tables/gfx90a.inc"
 };
+constexpr Row kGfx942[] = {
+#include "sim/isa/tables/gfx942.inc"
+};
+#undef ROW
 
 std::vector<Opcode> parse(std::span<const Row> rows) {
   std::vector<Opcode> out;
@@ -43,7 +46,7 @@ const char* encoding_name(Encoding encoding) {
   return kNames[static_cast<unsigned>(encoding)];
 }
 
-OpcodeTable::OpcodeTable(std::vector<Opcode> rows) : rows_(std::move(rows)) {
+OpcodeTable::OpcodeTable(Arch arch, std::vector<Opcode> rows) : arch_(arch), rows_(std::move(rows)) {
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     auto& index = index_[static_cast<unsigned>(rows_[i].encoding)];
     if (index.size() <= rows_[i].number) index.resize(rows_[i].number + 1u, 0xFFFF);
@@ -55,11 +58,21 @@ const OpcodeTable* opcode_table(Arch arch) {
   // Never destroyed: queues still decode while a program that returned with dispatches in flight ends.
   union Kept {
     OpcodeTable table;
-    Kept() : table{parse(kGfx942)} {}
+    Kept(Arch of, std::span<const Row> rows) : table{of, parse(rows)} {}
     ~Kept() {}
   };
-  static const Kept gfx942;
-  return arch == Arch::gfx942 ? &gfx942.table : nullptr;
+  switch (arch) {
+    case Arch::gfx90a: {
+      static const Kept kept(Arch::gfx90a, kGfx90a);
+      return &kept.table;
+    }
+    case Arch::gfx942: {
+      static const Kept kept(Arch::gfx942, kGfx942);
+      return &kept.table;
+    }
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace kerncap::sim::isa

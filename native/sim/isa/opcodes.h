@@ -58,7 +58,8 @@ struct Opcode {
 
 class OpcodeTable {
  public:
-  explicit OpcodeTable(std::vector<Opcode> rows);
+  OpcodeTable(Arch arch, std::vector<Opcode> rows);
+  [[nodiscard]] Arch arch() const { return arch_; }
   [[nodiscard]] const Opcode* find(Encoding encoding, unsigned number) const {
     const auto& index = index_[static_cast<unsigned>(encoding)];
     return number < index.size() && index[number] != 0xFFFF ? &rows_[index[number]] : nullptr;
@@ -66,6 +67,7 @@ class OpcodeTable {
   [[nodiscard]] std::span<const Opcode> all() const { return rows_; }
 
  private:
+  Arch arch_;
   std::vector<Opcode> rows_;
   std::vector<std::uint16_t> index_[kEncodings];
 };

@@ -8,6 +8,10 @@
 #include "sim/device/memory_port.h"
 #include "sim/isa/inst.h"
 
+namespace kerncap::sim {
+class GlobalWaveSync;
+}
+
 namespace kerncap::sim::isa {
 
 inline constexpr unsigned kLanes = 64;
@@ -30,6 +34,11 @@ inline constexpr std::uint64_t kSharedAperture = 1ull << 48;
 inline constexpr std::uint64_t kPrivateAperture = 2ull << 48;
 inline constexpr std::uint64_t kApertureSize = 1ull << 32;
 
+// Where a workgroup's private memory appears to be on GPUs whose code computes addresses in it (gfx90a: the
+// private segment buffer, FLAT_SCRATCH). No address of a program has bit 47 set. The dwords of a wave's 64
+// lanes lie side by side there; wave n begins at n times the wave's bytes.
+inline constexpr std::uint64_t kScratchWindow = 1ull << 47;
+
 // What a wave needs from its surroundings beyond memory; implemented by sim/device.
 class Surroundings {
  public:
@@ -37,6 +46,7 @@ class Surroundings {
   // The predecoded instruction at a virtual address; throws Trouble where no code is loaded.
   virtual const Inst* code_at(std::uint64_t address) = 0;
   virtual std::uint64_t address_of(const Inst& inst) = 0;
+  virtual GlobalWaveSync& wave_sync() = 0;
 };
 
 // Simulated time of one wave. vmem and LDS results return in order, scalar loads are waited for as a
@@ -110,6 +120,8 @@ struct Wave {
   std::uint32_t index = 0;  // in the workgroup
   std::uint32_t workgroup[3] = {};
   std::uint64_t hw_id = 0;
+  std::uint64_t grid_barrier = 0;  // the ticket of ds_gws_barrier, while in_grid_barrier
+  bool in_grid_barrier = false;
   MemoryPort* memory = nullptr;
   Surroundings* around = nullptr;
   const struct CostTable* costs = nullptr;

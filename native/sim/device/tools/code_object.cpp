@@ -29,6 +29,16 @@ CodeObject::CodeObject(const std::string& path, AddressSpace* memory) {
   if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_machine != 224 /* EM_AMDGPU */)
     throw std::runtime_error(path + " is not an AMDGPU code object");
 
+  switch (header->e_flags & 0xFF) {  // EF_AMDGPU_MACH: LLVM AMDGPUUsage, "AMDGPU ELF Header e_flags"
+    case 0x3F:
+      arch_ = Arch::gfx90a;
+      break;
+    case 0x4C:
+      arch_ = Arch::gfx942;
+      break;
+    default:
+      break;
+  }
   const auto* segments = at<Elf64_Phdr>(file, header->e_phoff, header->e_phnum);
   std::uint64_t end = 0;
   for (unsigned n = 0; n < header->e_phnum; ++n)

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,11 @@ class CodeObject {
   [[nodiscard]] const std::map<std::string, Symbol>& symbols() const { return symbols_; }
   // All functions, for Gpu::load_code.
   [[nodiscard]] std::vector<CodeRange> code() const;
+  // The GPU it is compiled for; nullopt for one that the simulator does not know.
+  [[nodiscard]] std::optional<Arch> arch() const { return arch_; }
 
  private:
+  std::optional<Arch> arch_;
   std::map<std::string, Symbol> symbols_;
 };
 

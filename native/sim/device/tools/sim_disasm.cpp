@@ -14,8 +14,8 @@ using namespace kerncap::sim;  // a test program
 
 int main(int argc, char** argv) {
   const auto arch = argc >= 2 ? parse_arch(argv[1]) : std::nullopt;
-  if (!arch) {
-    std::fprintf(stderr, "usage: kerncap-sim-disasm gfx942 [FILE]\n");
+  if (!arch || isa::opcode_table(*arch) == nullptr) {
+    std::fprintf(stderr, "usage: kerncap-sim-disasm gfx942|gfx90a [FILE|--opcodes]\n");
     return 2;
   }
   std::size_t length = 0;

@@ -1,17 +1,16 @@
 // kerncap-sim-run: runs kernels of a code object on the simulated GPU, from a script on stdin; no runtime
 // involved. One command a line, one line of answer each ("ok ...", "fault ..." or "error ..."):
 //
-//   load FILE                                  map a code object and check its code
-//   alloc NAME BYTES [@FILE]                   allocate zeroed memory, or fill it from a file
-//   symbol NAME VARIABLE                       use a module variable as memory NAME
-//   fill NAME @FILE                            fill memory from a file
-//   pointer NAME OFFSET TARGET                 store the address of memory TARGET in NAME
-//   kernarg ptr NAME|u32 V|u64 V|i32 V|i64 V|f32 V|f64 V|u16 V|u8 V|hex BYTES ...   (each aligned to its
-//   size) hidden OFFSET                              the next launches write the hidden arguments (code
-//   object v5) there launch KERNEL GX GY GZ BX BY BZ DYNLDS     grid in work-items; kernels by their symbol
-//   without ".kd" stack BYTES                                private memory of a work-item in later launches,
-//   at least dump NAME FILE                             write memory to a file writes on|off report the
-//   written ranges with each launch threads N | deterministic | limit WAVE_INSTRUCTIONS | schedule SEED
+//   load FILE                                  map a code object and check its code; the first says which GPU
+//   it is alloc NAME BYTES [@FILE]                   allocate zeroed memory, or fill it from a file symbol
+//   NAME VARIABLE                       use a module variable as memory NAME fill NAME @FILE fill memory from
+//   a file pointer NAME OFFSET TARGET                 store the address of memory TARGET in NAME kernarg ptr
+//   NAME|u32 V|u64 V|i32 V|i64 V|f32 V|f64 V|u16 V|u8 V|hex BYTES ...   (each aligned to its size) hidden
+//   OFFSET                              the next launches write the hidden arguments (code object v5) there
+//   launch KERNEL GX GY GZ BX BY BZ DYNLDS     grid in work-items; kernels by their symbol without ".kd"
+//   stack BYTES                                private memory of a work-item in later launches, at least dump
+//   NAME FILE                             write memory to a file writes on|off report the written ranges with
+//   each launch threads N | deterministic | limit WAVE_INSTRUCTIONS | schedule SEED
 //                                              before the first load, but for schedule
 #include <sys/mman.h>
 
@@ -90,6 +89,9 @@ class Session {
     std::string path;
     line >> path;
     objects_.push_back(std::make_unique<CodeObject>(path, &memory_));
+    const auto arch = objects_.back()->arch();
+    if (!arch || (gpu_ && *arch != config_.arch)) throw std::runtime_error(path + " is for another GPU");
+    config_.arch = *arch;
     const auto code = objects_.back()->code();
     const auto problem = gpu().check_code(code);
     gpu().load_code(code);

@@ -95,7 +95,8 @@ void nothing(Wave& /*w*/, const Inst& /*i*/) {}
   }
 
 KERNCAP_SIM_FAMILY(global, SEGMENT("global", Global), SEGMENT("flat", Flat), {"buffer_inv", nothing},
-                   {"buffer_wbl2", nothing}, {"global_load_lds_dword", load_to_lds<u32>},
+                   {"buffer_wbl2", nothing}, {"buffer_invl2", nothing}, {"buffer_wbinvl1", nothing},
+                   {"buffer_wbinvl1_vol", nothing}, {"global_load_lds_dword", load_to_lds<u32>},
                    {"global_load_lds_ubyte", load_to_lds<u8>},
                    {"global_load_lds_sbyte", load_to_lds<std::int8_t>},
                    {"global_load_lds_ushort", load_to_lds<u16>}, {"global_load_lds_sshort", load_to_lds<i16>})

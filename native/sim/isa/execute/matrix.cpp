@@ -1,5 +1,6 @@
-// The matrix cores: v_mfma_* and v_smfmac_* (CDNA3 ISA document, "Matrix Arithmetic Instructions").
-// EXEC has no part in a matrix operation.
+// The matrix cores: v_mfma_* and v_smfmac_* (CDNA2 and CDNA3 ISA documents, "Matrix Arithmetic
+// Instructions"). EXEC has no part in a matrix operation. MI200's flush the denormals of f16 and bf16
+// operations, in and out.
 #include "sim/isa/lanes.h"
 #include "sim/isa/matrix/multiply.h"
 #include "sim/isa/matrix/sparse.h"
@@ -37,20 +38,40 @@ u32* start(Wave& w, const Inst& i, unsigned registers, bool pairs) {
   return d->lane;
 }
 
+template <class Kind>
+concept FlushedOnCdna2 = requires { Kind::kLeastNormal; };
+
+void flush_f32(u32* values, unsigned registers) {
+  for (unsigned n = 0; n < registers * kLanes; ++n)
+    values[n] = (values[n] & 0x7F800000) == 0 ? values[n] & 0x80000000 : values[n];
+}
+
 template <class KindA, class KindB, int M, int N, int K, int Blocks>
 void mfma(Wave& w, const Inst& i) {
   using A = MatrixOperand<KindA, M, K, Blocks>;
   using B = MatrixOperand<KindB, N, K, Blocks>;
+  constexpr unsigned kRegisters = M * N * Blocks / 64;
   const Modifiers m = modifiers(i);
   A a;
   B b;
   Reg temp[B::kRegisters];
   a.load(w.v[i.src[0].reg].lane);
   b.load(with_blgp(w.v[i.src[1].reg].lane, B::kRegisters, m.blgp, temp));
-  accumulate<KindA, KindB, M, N, K, Blocks>(a, b, start(w, i, M * N * Blocks / 64, false), m);
+  u32* d = start(w, i, kRegisters, false);
+  if constexpr (FlushedOnCdna2<KindA>) {
+    if (i.arch == Arch::gfx90a) {
+      a.flush_below(KindA::kLeastNormal);
+      b.flush_below(KindB::kLeastNormal);
+      flush_f32(d, kRegisters);
+      accumulate<KindA, KindB, M, N, K, Blocks>(a, b, d, m);
+      flush_f32(d, kRegisters);
+      return;
+    }
+  }
+  accumulate<KindA, KindB, M, N, K, Blocks>(a, b, d, m);
 }
 
-// f64: BLGP holds sign changes of A, B and C instead.
+// f64: BLGP holds sign changes of A, B and C instead (CDNA3; CDNA2 has neither).
 template <int M, int N, int K, int Blocks>
 void mfma_f64(Wave& w, const Inst& i) {
   MatrixOperand<F64, M, K, Blocks> a;
@@ -90,6 +111,7 @@ Handler bind_matrix(Inst& i) {
     c.value = as_u32(kInline[c.reg - 240]);
     c.extend = Operand::Extend::zero;
   }
+  if (f64 && i.arch == Arch::gfx90a && (i.neg | i.neg_hi | i.op_sel) != 0) return nullptr;
   i.float_class = f64 ? FloatClass::f64_f16 : FloatClass::f32;
   return F;
 }
@@ -122,6 +144,22 @@ KERNCAP_SIM_FAMILY(
     MFMA("f32_16x16x32_bf8_bf8", Bf8, Bf8, 16, 16, 32, 1),
     {"v_mfma_f64_16x16x4_f64", nullptr, bind_matrix<mfma_f64<16, 16, 4, 1>>},
     {"v_mfma_f64_4x4x4_4b_f64", nullptr, bind_matrix<mfma_f64<4, 4, 4, 4>>},
+    // As gfx90a names them.
+    MFMA("f32_32x32x1f32", F32, F32, 32, 32, 1, 2), MFMA("f32_16x16x1f32", F32, F32, 16, 16, 1, 4),
+    MFMA("f32_4x4x1f32", F32, F32, 4, 4, 1, 16), MFMA("f32_32x32x2f32", F32, F32, 32, 32, 2, 1),
+    MFMA("f32_16x16x4f32", F32, F32, 16, 16, 4, 1), MFMA("f32_32x32x4f16", F16, F16, 32, 32, 4, 2),
+    MFMA("f32_16x16x4f16", F16, F16, 16, 16, 4, 4), MFMA("f32_4x4x4f16", F16, F16, 4, 4, 4, 16),
+    MFMA("f32_32x32x8f16", F16, F16, 32, 32, 8, 1), MFMA("f32_16x16x16f16", F16, F16, 16, 16, 16, 1),
+    MFMA("f32_32x32x2bf16", Bf16, Bf16, 32, 32, 2, 2), MFMA("f32_16x16x2bf16", Bf16, Bf16, 16, 16, 2, 4),
+    MFMA("f32_4x4x2bf16", Bf16, Bf16, 4, 4, 2, 16), MFMA("f32_32x32x4bf16", Bf16, Bf16, 32, 32, 4, 1),
+    MFMA("f32_16x16x8bf16", Bf16, Bf16, 16, 16, 8, 1), MFMA("f32_32x32x4bf16_1k", Bf16, Bf16, 32, 32, 4, 2),
+    MFMA("f32_16x16x4bf16_1k", Bf16, Bf16, 16, 16, 4, 4), MFMA("f32_4x4x4bf16_1k", Bf16, Bf16, 4, 4, 4, 16),
+    MFMA("f32_32x32x8bf16_1k", Bf16, Bf16, 32, 32, 8, 1),
+    MFMA("f32_16x16x16bf16_1k", Bf16, Bf16, 16, 16, 16, 1), MFMA("i32_32x32x4i8", I8, I8, 32, 32, 4, 2),
+    MFMA("i32_16x16x4i8", I8, I8, 16, 16, 4, 4), MFMA("i32_4x4x4i8", I8, I8, 4, 4, 4, 16),
+    MFMA("i32_32x32x8i8", I8, I8, 32, 32, 8, 1), MFMA("i32_16x16x16i8", I8, I8, 16, 16, 16, 1),
+    {"v_mfma_f64_16x16x4f64", nullptr, bind_matrix<mfma_f64<16, 16, 4, 1>>},
+    {"v_mfma_f64_4x4x4f64", nullptr, bind_matrix<mfma_f64<4, 4, 4, 4>>},
     SMFMAC("f32_16x16x32_f16", F16, F16, 16, 16, 32), SMFMAC("f32_32x32x16_f16", F16, F16, 32, 32, 16),
     SMFMAC("f32_16x16x32_bf16", Bf16, Bf16, 16, 16, 32), SMFMAC("f32_32x32x16_bf16", Bf16, Bf16, 32, 32, 16),
     SMFMAC("i32_16x16x64_i8", I8, I8, 16, 16, 64), SMFMAC("i32_32x32x32_i8", I8, I8, 32, 32, 32),

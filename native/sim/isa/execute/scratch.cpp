@@ -1,4 +1,5 @@
-// SCRATCH: private memory of a work-item. The address is a VGPR or an SGPR (or none) and the immediate.
+// SCRATCH: private memory of a work-item. The address is a VGPR, an SGPR (or none, or both on gfx942) and the
+// immediate.
 #include "sim/isa/addresses.h"
 
 namespace kerncap::sim::isa::KERNCAP_SIM_LEVEL {
@@ -6,9 +7,8 @@ namespace {
 
 void addresses(Wave& w, const Inst& i, unsigned size, bool write, Addresses* a) {
   a->exec = w.exec();
-  const u32 base = static_cast<u32>(i.imm) + (i.saddr != 127 ? w.s[i.saddr] : 0u);
-  // Bit 13 of the instruction (SVE) says that the address register is used.
-  const bool vector = i.has(Inst::lds);
+  const u32 base = static_cast<u32>(i.imm) + (i.saddr != kNoSaddr ? w.s[i.saddr] : 0u);
+  const bool vector = i.has(Inst::uses_vaddr);
   const u32* v = w.v[i.addr].lane;
   for (u64 e = a->exec; e != 0; e &= e - 1) {
     const auto l = static_cast<unsigned>(std::countr_zero(e));

@@ -14,7 +14,10 @@ void constant_as_f32(Operand& o) {
 }
 
 // a.lo*b.lo + a.hi*b.hi + c. The products are exact, the sum of all three is rounded once to f64 and once to
-// f32; the hardware's own intermediate precision is not documented.
+// f32; the hardware's own intermediate precision is not documented. MI200's v_dot2 flushes denormals, in and
+// out.
+float flushed(float x, float normal) { return std::fabs(x) < normal ? std::copysign(0.0F, x) : x; }
+template <bool Flush>
 void dot2_f32_f16(Wave& w, const Inst& i) {
   Reg t[3];
   Floats lo[2], hi[2];
@@ -27,6 +30,17 @@ void dot2_f32_f16(Wave& w, const Inst& i) {
   }
   const u32* c = lanes32(w, i.src[2], t[2]);
   const u32 flip = (i.neg >> 2 & 1u) << 31;
+  if constexpr (Flush) {
+    for (Floats* s : {&lo[0], &lo[1], &hi[0], &hi[1]})
+      for (float& x : s->lane) x = flushed(x, 0x1p-14F);
+    write32(w, i.dst, [&](unsigned l) {
+      const double sum = static_cast<double>(lo[0].lane[l]) * static_cast<double>(lo[1].lane[l]) +
+                         static_cast<double>(hi[0].lane[l]) * static_cast<double>(hi[1].lane[l]) +
+                         static_cast<double>(flushed(as_f32(c[l] ^ flip), 0x1p-126F));
+      return as_u32(output32(i, flushed(static_cast<float>(sum), 0x1p-126F)));
+    });
+    return;
+  }
   write32(w, i.dst, [&](unsigned l) {
     const double sum = static_cast<double>(lo[0].lane[l]) * static_cast<double>(lo[1].lane[l]) +
                        static_cast<double>(hi[0].lane[l]) * static_cast<double>(hi[1].lane[l]) +
@@ -42,7 +56,7 @@ Handler bind_dot2_f32(Inst& i) {
     i.op_sel_hi = 3;
     i.neg_hi = i.neg;
   }
-  return dot2_f32_f16;
+  return i.arch == Arch::gfx90a ? dot2_f32_f16<true> : dot2_f32_f16<false>;
 }
 
 // The sum of the products of `Bits`-wide fields and c; clamp saturates to 32 bits.

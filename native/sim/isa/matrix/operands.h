@@ -4,6 +4,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #ifdef __F16C__
 #include <immintrin.h>
@@ -45,6 +46,7 @@ struct Xf32 {
 struct F16 {
   using Compute = float;
   static constexpr int kBits = 16;
+  static constexpr float kLeastNormal = 0x1p-14F;
   static void unpack(const std::uint32_t* registers, int e, int count, float* out) {
     const std::uint32_t* source = registers + (e >> 1) * kWave;
     const int shift = (e & 1) * 16;
@@ -72,6 +74,7 @@ struct F16 {
 struct Bf16 {
   using Compute = float;
   static constexpr int kBits = 16;
+  static constexpr float kLeastNormal = 0x1p-126F;
   static void unpack(const std::uint32_t* registers, int e, int count, float* out) {
     const std::uint32_t* source = registers + (e >> 1) * kWave;
     const int shift = (e & 1) * 16;
@@ -126,6 +129,12 @@ struct MatrixOperand {
       for (int b = 0; b < Blocks; ++b)
         for (int e = 0; e < kElements; ++e)
           Kind::unpack(registers + (g * Blocks + b) * Rows, e, Rows, at[b][g * kElements + e]);
+  }
+  // Values closer to 0 than `normal` become 0 of the same sign.
+  void flush_below(float normal) {
+    for (auto& block : at)
+      for (auto& k : block)
+        for (auto& value : k) value = std::abs(value) < normal ? std::copysign(0.0F, value) : value;
   }
   void negate() {
     for (auto& block : at)
