@@ -101,3 +101,32 @@ def test_damaged_and_foreign_files_are_passed_over(tmp_path: Path) -> None:
     with LiveReader(tmp_path) as reader:
         processes = reader.snapshot().processes
     assert [k.name for p in processes for k in p.kernels] == ["(kernel 0000000000000001)"]
+
+
+def test_sizes_are_those_of_the_last_dispatch(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "1-1.live")
+    first, second = writer.add("first"), writer.add("second")
+    writer.rows["grid"][first], writer.rows["grid"][second] = (64, 1, 1), (128, 2, 1)
+    with LiveReader(tmp_path) as reader:
+
+        def grids() -> dict[str, tuple[int, int, int]]:
+            return {k.name: k.grid for k in reader.snapshot().kernels}
+
+        before = reader.snapshot()
+        assert grids() == {"first": (64, 1, 1), "second": (128, 2, 1)}
+        writer.rows["grid"][second] = (256, 2, 1)
+        assert grids() == {"first": (64, 1, 1), "second": (256, 2, 1)}
+        writer.add("third")
+        assert grids()["third"] == (0, 0, 0)
+        assert {k.name: k.grid for k in before.kernels}["second"] == (128, 2, 1)  # a snapshot stays as it is
+
+
+def test_kernels_come_by_their_time_and_unordered_ones_are_the_same(tmp_path: Path) -> None:
+    writer, other = Writer(tmp_path / "1-1.live"), Writer(tmp_path / "2-1.live")
+    writer.add("cold", ns=1)
+    other.add("cold", ns=2)
+    writer.add("hot", calls=3)
+    with LiveReader(tmp_path) as reader:
+        snapshot = reader.snapshot()
+    assert [(k.name, k.total_ns) for k in snapshot.kernels] == [("hot", 30), ("cold", 3)]
+    assert sorted(k.id for k in snapshot.unordered) == sorted(k.id for k in snapshot.kernels)

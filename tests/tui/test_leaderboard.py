@@ -15,7 +15,7 @@ from textual.keys import key_to_character
 
 from kerncap.tui.leaderboard.detail import arguments
 from kerncap.tui.leaderboard.header import State
-from kerncap.tui.leaderboard.ranking import Filter, Sort
+from kerncap.tui.leaderboard.ranking import Filter, Sort, name_order, ordered
 from kerncap.tui.services.source_sites import Found
 from kerncap.tui.widgets.bars import StatusLine
 from tui.stage import NAMES, board, five, kernel, stage
@@ -470,3 +470,8 @@ async def test_without_the_guide_the_cursor_stays_on_the_first_row() -> None:
     async with stage() as st:
         await st.show(kernel(1, "other", calls=99), kernel(2, "mul_mat_vec_q"))
         assert st.leaderboard.table.selected.name == "other"  # type: ignore[union-attr]
+
+
+def test_an_order_of_other_kernels_loses_none() -> None:
+    old, new = [kernel(i, f"k{i}") for i in range(3)], [kernel(i, f"n{i}") for i in range(10, 13)]
+    assert len(ordered(new, Sort(), name_order(old))) == 3

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +110,11 @@ class Snapshot:
     @property
     def kernels(self) -> list[KernelStats]:
         """Kernels summed over processes by id, most total time first, then most calls."""
+        return sorted(self.unordered, key=lambda k: (-k.total_ns, -k.calls, k.name, k.id))
+
+    @property
+    def unordered(self) -> list[KernelStats]:
+        """Kernels summed over processes by id, in any order."""
         return merge_kernels(kernel for process in self.processes for kernel in process.kernels)
 
     def total(self, counter: str) -> int:
@@ -122,9 +128,8 @@ class Snapshot:
 
 
 def merge_kernels(kernels: Iterable[KernelStats]) -> list[KernelStats]:
-    """Sums figures of the same kernel id; the last-seen process gives grid, block and last time.
-
-    The figures given are not changed.
+    """Sums figures of the same kernel id, in the order in which they come; the last-seen process gives grid,
+    block and last time. The figures given are not changed.
     """
     merged: dict[str, KernelStats] = {}
     copied: set[str] = set()
@@ -148,7 +153,7 @@ def merge_kernels(kernels: Iterable[KernelStats]) -> list[KernelStats]:
             seen.last_seen_ns, seen.last_ns = kernel.last_seen_ns, kernel.last_ns
             seen.grid, seen.block = kernel.grid, kernel.block
             seen.dynamic_lds_bytes = kernel.dynamic_lds_bytes
-    return sorted(merged.values(), key=lambda k: (-k.total_ns, -k.calls, k.name, k.id))
+    return list(merged.values())
 
 
 class LiveFile:
@@ -160,6 +165,7 @@ class LiveFile:
         self._map: mmap.mmap | None = None
         self._fixed: dict[int, _Fixed] = {}
         self._last: NDArray[np.void] | None = None
+        self._sizes: dict[str, tuple[bytes, list[tuple[int, int, int]]]] = {}
 
     def close(self) -> None:
         """Unmaps the file; safe to call twice."""
@@ -231,9 +237,9 @@ class LiveFile:
         used = np.flatnonzero(rows["calls"])
         live = rows[used]
         # Whole columns to Python numbers at once: a thousand kernels, ten times a second, on a slow machine.
-        columns = [live[name].tolist() for name in _CHANGING]
-        for place in (_CHANGING.index("grid"), _CHANGING.index("block")):
-            columns[place] = list(map(tuple, columns[place]))
+        columns = [[] if name in ("grid", "block") else live[name].tolist() for name in _CHANGING]
+        for name in ("grid", "block"):
+            columns[_CHANGING.index(name)] = self._tuples(name, live[name])
         histograms = live["histogram"]
         kernels = []
         for index, histogram, calls, timed, total, least, most, last, seen, grid, block, lds, slowest in zip(
@@ -258,6 +264,14 @@ class LiveFile:
                 )
             )
         return kernels
+
+    def _tuples(self, name: str, sizes: NDArray[Any]) -> list[tuple[int, int, int]]:
+        """Grids or blocks as tuples: those of the look before where none is another."""
+        raw = sizes.tobytes()
+        known = self._sizes.get(name)
+        if known is None or known[0] != raw:
+            known = self._sizes[name] = raw, list(map(tuple, sizes.tolist()))
+        return known[1]
 
     def _read_fixed(self, index: int, row: np.void, mapped: mmap.mmap) -> _Fixed:
         ident = id_text(int(row["id"]))

@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from kerncap.tui.services.program import Program
 
 _FORCED_END_S = 6.0
+_YOUNG_OBJECTS = 100_000  # between two collections
 
 ACTIONS = (
     Action("help", "question_mark,f1", "Help", "All keys of this screen.", bar="help", call="keys_help"),
@@ -326,6 +328,9 @@ def run(
 
     `workbench` is a reproducer to open at once.
     """
+    # A look at a thousand kernels makes thousands of objects, all of them in use: by default the collector
+    # would go through them, and through the whole interface, several times a look.
+    gc.set_threshold(_YOUNG_OBJECTS)
     app = KerncapApp(command, device=device, source_dir=source_dir, guided=guided, workbench=workbench)
     app.run(mouse=mouse and app.settings.mouse)
     sys.stdout.flush()

@@ -91,7 +91,9 @@ def ordered(
     """
     value, _ = SORTS[sort.key]
     here = {k.id: k for k in kernels}
-    by_name = [here[ident] for ident in (name_order(kernels) if names is None else names) if ident in here]
+    by_name = [here[ident] for ident in names or () if ident in here]
+    if len(by_name) != len(here):  # no order, or one of other kernels
+        by_name = [here[ident] for ident in name_order(kernels)]
     return sorted(by_name, key=value, reverse=sort.descending)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from kerncap.core.names import base_name, one_line
@@ -48,8 +49,8 @@ class BoardTable(LineTable):
     def rank(self) -> None:
         """Orders and filters the figures at hand, and draws what has changed."""
         kernels = self.board.kernels
-        self._total_ns = sum(k.total_ns for k in kernels)
-        self._total_calls = sum(k.calls for k in kernels)
+        self._total_ns = sum(map(attrgetter("total_ns"), kernels))
+        self._total_calls = sum(map(attrgetter("calls"), kernels))
         shown: Sequence[KernelStats] = kernels
         if self.filter.pattern is not None:
             fits = self._fits
@@ -57,7 +58,7 @@ class BoardTable(LineTable):
                 if kernel.id not in fits:
                     fits[kernel.id] = self.filter.fits(kernel)
             shown = [k for k in kernels if fits[k.id]]
-        if len(self._order) != len(kernels) or any(k.id not in self._order for k in kernels):
+        if len(self._order) != len(kernels):  # within a run kernels are only added
             self._order = name_order(kernels)
         self.shown = ordered(shown, self.sort, self._order)
         if self.frozen:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from kerncap.core.workload import Command, Workload
 
 Post = Callable[[Message], object]
-_TICK_S = 0.02
+_TICK_S = 0.02  # between looks at what the program has loaded, while it begins
+_BEGINNING_S = 2.0
+_REST_S = 0.1  # and later; the longest that a key which ends the program waits
 _QUICK_END_S = 1.2  # between SIGTERM and SIGKILL where the terminal is going away
 
 
@@ -50,7 +52,7 @@ def board_of(snapshot: Snapshot, elapsed_s: float) -> Board:
     """A snapshot of all processes, summed."""
     return Board(
         elapsed_s=elapsed_s,
-        kernels=tuple(snapshot.kernels),
+        kernels=tuple(snapshot.unordered),
         dispatches=snapshot.total("dispatches"),
         timed=snapshot.total("timed"),
         rejected=snapshot.total("rejected"),
@@ -162,21 +164,20 @@ class LiveProgram:
         left.
         """
         due = workload.started
-
-        def tick() -> bool:
-            nonlocal due
+        while True:
+            ended = workload.poll()
             watch.look(workload.descendants)
             now = time.monotonic()
             if now >= due:
                 due = max(due + self._interval, now)
                 self._post(Figures(self.run, board_of(snapshot(), now - workload.started)))
-            return self._stop.is_set()
-
-        ended = workload.wait(tick=tick, interval=_TICK_S)
-        if ended is None:
-            workload.end()
-            return 0
-        return len(workload.descendants())
+            if self._stop.is_set():
+                workload.end()
+                return 0
+            if ended is not None:
+                return len(workload.descendants())
+            most = _TICK_S if now - workload.started < _BEGINNING_S else _REST_S
+            workload.sleep(min(most, max(0.0, due - time.monotonic())))
 
     def _on_lines(self, lines: tuple[str, ...], skipped: int, total_bytes: int) -> None:
         self._post(Output(self.run, lines, skipped, total_bytes))
