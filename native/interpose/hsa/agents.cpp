@@ -149,16 +149,20 @@ hsa_amd_memory_pool_t Agents::host_pool() const {
 RuntimeInfo runtime_info() {
   RuntimeInfo info;
   std::uint16_t major = 0, minor = 0;
-  api().core.hsa_system_get_info_fn(HSA_SYSTEM_INFO_VERSION_MAJOR, &major);
-  api().core.hsa_system_get_info_fn(HSA_SYSTEM_INFO_VERSION_MINOR, &minor);
+  const auto get_info = api().core.hsa_system_get_info_fn;
+  if (get_info == nullptr) {  // tables that cannot be used: nothing of them is called
+    info.text = "a runtime that is not known";
+    return info;
+  }
+  get_info(HSA_SYSTEM_INFO_VERSION_MAJOR, &major);
+  get_info(HSA_SYSTEM_INFO_VERSION_MINOR, &minor);
   Dl_info where{};
   const auto address = reinterpret_cast<void*>(api().core.hsa_init_fn);
   const bool found = ::dladdr(address, &where) != 0 && where.dli_fname != nullptr;
   info.text = std::string(found ? where.dli_fname : "libhsa-runtime64.so") + ' ' + std::to_string(major) +
               '.' + std::to_string(minor);
   const char* build = nullptr;
-  if (api().core.hsa_system_get_info_fn(HSA_AMD_SYSTEM_INFO_BUILD_VERSION, &build) == HSA_STATUS_SUCCESS &&
-      build != nullptr) {
+  if (get_info(HSA_AMD_SYSTEM_INFO_BUILD_VERSION, &build) == HSA_STATUS_SUCCESS && build != nullptr) {
     info.text += std::string(" (") + build + ')';
   }
   // The simulated runtime exports functions of its own, all under this prefix.

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "interpose/hsa/api.h"
 #include "interpose/hsa/hooks.h"
@@ -29,13 +31,44 @@ void copy_known(Table& to, const Table& from) {
   std::memcpy(&to, &from, std::min<std::size_t>(from.version.minor_id, sizeof to));
 }
 
-bool usable() {
-  const Api& a = api();
-  return a.core.hsa_queue_create_fn != nullptr && a.core.hsa_memory_copy_fn != nullptr &&
-         a.amd.hsa_amd_queue_intercept_create_fn != nullptr &&
-         a.amd.hsa_amd_queue_intercept_register_fn != nullptr &&
-         a.amd.hsa_amd_signal_async_handler_fn != nullptr &&
-         a.amd.hsa_amd_profiling_get_dispatch_time_fn != nullptr;
+// ROCr 5.4 to 6.0 have root tables of majors 1 and 2 with others of major 1; 6.1 to 7 have 3 and 2. Within a
+// major, tables only grow at their end.
+constexpr std::uint32_t kNewestRoot = 3, kNewestTable = 2;
+
+// Why these tables cannot be used; empty if they can.
+std::string unusable(const HsaApiTable& tables) {
+  const auto strange = [](const char* name, const ApiTableVersion& version, std::uint32_t newest) {
+    if (version.major_id >= 1 && version.major_id <= newest) return std::string();
+    return std::string("the runtime's ") + name + " table has version " + std::to_string(version.major_id) +
+           ", and this kerncap knows 1 to " + std::to_string(newest);
+  };
+  if (std::string why = strange("root", tables.version, kNewestRoot); !why.empty()) return why;
+  if (tables.core_ == nullptr || tables.amd_ext_ == nullptr)
+    return "the runtime hands out no core or AMD table";
+  if (std::string why = strange("core", tables.core_->version, kNewestTable); !why.empty()) return why;
+  if (std::string why = strange("AMD", tables.amd_ext_->version, kNewestTable); !why.empty()) return why;
+  CoreApiTable core;
+  AmdExtTable amd;
+  copy_known(core, *tables.core_);
+  copy_known(amd, *tables.amd_ext_);
+  const std::pair<const char*, bool> needed[] = {
+      {"hsa_system_get_info", core.hsa_system_get_info_fn != nullptr},
+      {"hsa_queue_create", core.hsa_queue_create_fn != nullptr},
+      {"hsa_queue_destroy", core.hsa_queue_destroy_fn != nullptr},
+      {"hsa_memory_copy", core.hsa_memory_copy_fn != nullptr},
+      {"hsa_signal_create", core.hsa_signal_create_fn != nullptr},
+      {"hsa_amd_queue_intercept_create", amd.hsa_amd_queue_intercept_create_fn != nullptr},
+      {"hsa_amd_queue_intercept_register", amd.hsa_amd_queue_intercept_register_fn != nullptr},
+      {"hsa_amd_signal_async_handler", amd.hsa_amd_signal_async_handler_fn != nullptr},
+      {"hsa_amd_profiling_set_profiler_enabled", amd.hsa_amd_profiling_set_profiler_enabled_fn != nullptr},
+      {"hsa_amd_profiling_get_dispatch_time", amd.hsa_amd_profiling_get_dispatch_time_fn != nullptr},
+      {"hsa_amd_memory_pool_allocate", amd.hsa_amd_memory_pool_allocate_fn != nullptr},
+      {"hsa_amd_memory_pool_free", amd.hsa_amd_memory_pool_free_fn != nullptr},
+  };
+  for (const auto& [name, there] : needed) {
+    if (!there) return std::string("the runtime's tables have no ") + name;
+  }
+  return {};
 }
 
 using SetApiTable = int (*)(const char*, std::uint64_t, std::uint64_t, void**, std::uint64_t);
@@ -57,6 +90,10 @@ SetApiTable next_set_api_table() {
 }  // namespace
 
 void install_hooks(HsaApiTable& tables, bool profiler_first) {
+  if (const std::string why = unusable(tables); !why.empty()) {
+    if (attach()) process()->warn("not watching this process: " + why);
+    return;
+  }
   CoreApiTable& core = *tables.core_;
   AmdExtTable& amd = *tables.amd_ext_;
   if (patched == &core && core.hsa_queue_create_fn != api().core.hsa_queue_create_fn) {
@@ -70,7 +107,7 @@ void install_hooks(HsaApiTable& tables, bool profiler_first) {
   }
   copy_known(api().core, core);
   copy_known(api().amd, amd);
-  if (!usable() || !attach()) return;
+  if (!attach()) return;
   install_memory_hooks(core, amd);
   install_code_hooks(core);
   install_queue_hooks(core, profiler_first);
@@ -106,7 +143,8 @@ KERNCAP_EXPORT int rocprofiler_set_api_table(const char* name, std::uint64_t ver
   if (const auto next = kerncap::interpose::next_set_api_table())
     result = next(name, version, instance, tables, count);
   const char* session = std::getenv("KERNCAP_SESSION");
-  if (session != nullptr && *session != 0 && name != nullptr && std::strcmp(name, "hsa") == 0 && count >= 1) {
+  if (session != nullptr && *session != 0 && name != nullptr && std::strcmp(name, "hsa") == 0 && count >= 1 &&
+      tables != nullptr && tables[0] != nullptr) {
     kerncap::interpose::install_hooks(*static_cast<kerncap::abi::HsaApiTable*>(tables[0]), true);
   }
   return result;

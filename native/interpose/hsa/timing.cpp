@@ -24,7 +24,8 @@ hsa_signal_value_t value_of(hsa_signal_t signal) { return api().core.hsa_signal_
 
 TimeSink::TimeSink(live::LiveFile& live, bool enabled) : live_(live), enabled_(enabled) {
   std::uint64_t frequency = 0;
-  if (api().core.hsa_system_get_info_fn(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &frequency) ==
+  if (api().core.hsa_system_get_info_fn != nullptr &&
+      api().core.hsa_system_get_info_fn(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &frequency) ==
           HSA_STATUS_SUCCESS &&
       frequency != 0) {
     ns_per_tick_ = 1e9 / static_cast<double>(frequency);
@@ -77,8 +78,10 @@ hsa_signal_t TimingRing::begin(const Kernel* kernel, std::uint32_t row, std::uin
   Slot& slot = slots_[tail & (capacity_ - 1)];
   if (slot.signal.handle == 0) {
     const auto create = api().amd.hsa_amd_signal_create_fn;
-    if (create == nullptr ||
-        create(1, 0, nullptr, HSA_AMD_SIGNAL_AMD_GPU_ONLY, &slot.signal) != HSA_STATUS_SUCCESS) {
+    const hsa_status_t status = create != nullptr
+                                    ? create(1, 0, nullptr, HSA_AMD_SIGNAL_AMD_GPU_ONLY, &slot.signal)
+                                    : api().core.hsa_signal_create_fn(1, 0, nullptr, &slot.signal);
+    if (status != HSA_STATUS_SUCCESS) {
       slot.signal = {};
       return {};
     }
