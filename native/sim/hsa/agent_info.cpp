@@ -21,6 +21,9 @@ constexpr std::uint32_t kSdmaEngines = 2;
 void put_extensions(void* value) {
   std::memset(value, 0, 128);
   static_cast<unsigned char*>(value)[HSA_EXTENSION_AMD_LOADER / 8] |= 1 << (HSA_EXTENSION_AMD_LOADER % 8);
+  // HIP takes the pitch of hipMallocPitch from the attributes of this one. There are no images: creating one
+  // says so.
+  static_cast<unsigned char*>(value)[HSA_EXTENSION_IMAGES / 8] |= 1 << (HSA_EXTENSION_IMAGES % 8);
 }
 
 // Attributes that every agent has. Whether `attribute` is one.
@@ -267,8 +270,10 @@ hsa_status_t gpu_info(Runtime* rt, const Agent& agent, hsa_agent_info_t attribut
     case HSA_EXT_AGENT_INFO_IMAGE_1D_MAX_ELEMENTS:
     case HSA_EXT_AGENT_INFO_IMAGE_1DA_MAX_ELEMENTS:
     case HSA_EXT_AGENT_INFO_IMAGE_1DB_MAX_ELEMENTS:
-    case HSA_EXT_AGENT_INFO_IMAGE_LINEAR_ROW_PITCH_ALIGNMENT:
       put<std::uint32_t>(value, 0);  // no images
+      break;
+    case HSA_EXT_AGENT_INFO_IMAGE_LINEAR_ROW_PITCH_ALIGNMENT:
+      put<std::uint32_t>(value, 256);
       break;
     case HSA_EXT_AGENT_INFO_IMAGE_2D_MAX_ELEMENTS:
     case HSA_EXT_AGENT_INFO_IMAGE_2DA_MAX_ELEMENTS:

@@ -1,0 +1,1 @@
+"""Unmodified HIP on the simulated GPU."""
