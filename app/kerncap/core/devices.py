@@ -15,7 +15,7 @@ from kerncap.core.errors import DeviceError, UsageError
 from kerncap.core.native import INTERPOSER_HSA, SIM_HIP, SIM_RUNTIME, find_native, native_dir, native_path
 
 SIM_ARCHES = ("gfx942", "gfx90a", "gfx1100")
-SIM_READY = ("gfx942",)
+SIM_READY = ("gfx942", "gfx90a")
 DEFAULT_SIM = "gfx942"
 MAX_SIM_DEVICES = 16
 
