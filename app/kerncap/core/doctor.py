@@ -7,12 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kerncap.core import native
+from kerncap.core import native, rocm_install
 from kerncap.core.captures import free_bytes
 from kerncap.core.control import Session, session_root
 from kerncap.core.devices import list_devices, resolve_device
@@ -87,15 +87,34 @@ def _devices() -> list[Check]:
         checks.append(Check("device", OK if found.usable else NOTE, f"{found.device.name}: {found.detail}"))
     if not any(check.state == OK for check in checks):
         checks.append(Check("device", PROBLEM, "no device can be used", "see the lines above"))
-    kfd = Path("/dev/kfd")
-    if kfd.exists() and not os.access(kfd, os.R_OK | os.W_OK):
+    return checks
+
+
+def rocm_checks(environment: Mapping[str, str], root: Path = Path("/")) -> list[Check]:
+    """What there is of ROCm below `root`: versions, runtimes, the way into programs, who may open GPUs."""
+    checks = []
+    found = rocm_install.installs(environment, root)
+    for install in found:
+        version = install.version or "of a version that it does not tell"
+        checks.append(Check("rocm", OK, f"ROCm {version} in {install.path}"))
+    if not found:
         checks.append(
-            Check(
-                "device",
-                PROBLEM,
-                "/dev/kfd may not be opened",
-                "sudo usermod -aG render,video $USER, then log in again",
-            )
+            Check("rocm", NOTE, "no ROCm in /opt/rocm", "where it is elsewhere, name it in ROCM_PATH")
+        )
+    runtimes = rocm_install.runtimes(environment, root)
+    for path in runtimes["hip"]:
+        checks.append(Check("runtime", OK, f"HIP: {path}"))
+    for path in runtimes["hsa"]:
+        works, how = rocm_install.registration(path, environment)
+        fix = None if works else "ROCm 5.7 or later is needed; or use --device sim:gfx942"
+        checks.append(Check("runtime", OK if works else PROBLEM, f"HSA: {path}: kerncap loads {how}", fix))
+    for node in rocm_install.device_nodes(root):
+        if node.may_open:
+            checks.append(Check("permission", OK, f"{node.path} may be opened"))
+            continue
+        fix = f"sudo usermod -aG {node.group} $USER, then log in again"
+        checks.append(
+            Check("permission", PROBLEM, f"{node.path} may not be opened (group {node.group})", fix)
         )
     return checks
 
@@ -137,6 +156,7 @@ def run_checks(device: str | None = None) -> list[Check]:
     checks: list[Check] = [_python()]
     for group in (_compilers, _natives, _devices):
         checks.extend(group())
+    checks.extend(rocm_checks(os.environ))
     checks.extend([_chosen(device), _disk(), _session()])
     return checks
 
