@@ -98,6 +98,8 @@ def test_damaged_and_foreign_files_are_passed_over(tmp_path: Path) -> None:
     cut.add("k")
     cut.rows["name_offset"][1] = 1 << 40
     (tmp_path / "5-1.live").symlink_to("/etc/passwd")
+    (tmp_path / "6-1.live").mkdir()
+    os.mkfifo(tmp_path / "7-1.live")
     with LiveReader(tmp_path) as reader:
         processes = reader.snapshot().processes
     assert [k.name for p in processes for k in p.kernels] == ["(kernel 0000000000000001)"]

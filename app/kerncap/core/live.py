@@ -6,8 +6,10 @@ and either side may die at any time. A reader copies the rows that exist and nev
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -157,11 +159,15 @@ def merge_kernels(kernels: Iterable[KernelStats]) -> list[KernelStats]:
 
 
 class LiveFile:
-    """One process's statistics file, mapped for reading."""
+    """One process's statistics file, mapped for reading. OSError where it cannot be opened, or is no file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        # Not blocking, since what lies there may be a pipe.
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
+            os.close(self._fd)
+            raise OSError(errno.EINVAL, "not a file", str(path))
         self._map: mmap.mmap | None = None
         self._fixed: dict[int, _Fixed] = {}
         self._last: NDArray[np.void] | None = None
