@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from kerncap.core.native import SIM_RUNTIME, find_native
 from support.build import zig_program
@@ -100,6 +101,29 @@ def test_signals(workshop: Workshop) -> None:
 @pytest.mark.parametrize("version", [4, 5, 6])
 def test_dispatches(workshop: Workshop, version: int) -> None:
     assert "dispatch ok" in workshop.passes("dispatch", workshop.code(version=version))
+
+
+def test_dispatches_on_gfx90a(workshop: Workshop) -> None:
+    assert "dispatch ok" in workshop.passes("dispatch", workshop.code("gfx90a"), KERNCAP_SIM="gfx90a")
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+def test_functions_without_a_size(workshop: Workshop, tmp_path: Path, stripped: bool) -> None:
+    """As kernels written in assembly have none: each reaches to the next."""
+    code = bytearray(workshop.code().read_bytes())
+    with workshop.code().open("rb") as stream:
+        for name in (".symtab", ".dynsym"):
+            section = ELFFile(stream).get_section_by_name(name)
+            for number, symbol in enumerate(section.iter_symbols()):
+                at = section["sh_offset"] + 24 * number
+                if symbol["st_info"]["type"] == "STT_FUNC":
+                    code[at + 16 : at + 24] = bytes(8)
+            if stripped and name == ".symtab":  # its section header's size
+                header = ELFFile(stream)["e_shoff"] + 64 * ELFFile(stream).get_section_index(name)
+                code[header + 4 : header + 8] = bytes(4)  # SHT_NULL
+    changed = tmp_path / "without_sizes.hsaco"
+    changed.write_bytes(code)
+    assert "dispatch ok" in workshop.passes("dispatch", changed)
 
 
 def test_initialisation_counts_and_starts_again(workshop: Workshop) -> None:

@@ -187,20 +187,40 @@ hsa_status_t collect_symbols(const ElfImage& image, LoadedCodeObject* object, st
   return HSA_STATUS_SUCCESS;
 }
 
+// Functions written in assembly may have no size (Tensile's kernels have none): each reaches to the next one,
+// or to the end of its segment.
+void complete_sizes(const LoadedCodeObject& object, std::map<std::uint64_t, CodeRange>* functions) {
+  for (auto it = functions->begin(); it != functions->end(); ++it) {
+    CodeRange& range = it->second;
+    if (range.size != 0) continue;
+    for (const Elf64_Phdr& segment : object.segments) {
+      const std::uint64_t start = object.delta() + segment.p_vaddr;
+      if ((segment.p_flags & PF_X) == 0 || range.base < start || range.base >= start + segment.p_filesz)
+        continue;
+      range.size = start + segment.p_filesz - range.base;
+    }
+    if (auto next = std::next(it); next != functions->end())
+      range.size = std::min(range.size, next->first - range.base);
+  }
+}
+
 // Functions as the symbol table has them. A stripped object names its kernels only: what lies between them
 // (functions bound locally, padding) may run too, but cannot be checked, since padding need not decode.
 void collect_code(const ElfImage& image, LoadedCodeObject* object, std::vector<CodeRange>* unnamed) {
   const bool stripped = image.symbols().empty();
   std::map<std::uint64_t, CodeRange> functions;
   for (const ElfImage::Symbol& symbol : stripped ? image.dynamic_symbols() : image.symbols()) {
-    if (symbol.type != STT_FUNC || symbol.section == SHN_UNDEF || symbol.size == 0) continue;
+    if (symbol.type != STT_FUNC || symbol.section == SHN_UNDEF) continue;
     if (symbol.value < object->low_address ||
         !within(symbol.value - object->low_address, symbol.size, object->size))
       continue;
     const std::uint64_t base = object->delta() + symbol.value;
     auto [it, fresh] = functions.try_emplace(base, CodeRange{base, symbol.size, std::string(symbol.name)});
     if (!fresh && symbol.binding != STB_LOCAL) it->second.symbol = symbol.name;  // aliases: the exported name
+    it->second.size = std::max(it->second.size, symbol.size);
   }
+  complete_sizes(*object, &functions);
+  std::erase_if(functions, [](const auto& function) { return function.second.size == 0; });
   for (const auto& [base, range] : functions) object->code.push_back(range);
   if (!stripped) return;
   for (const Elf64_Phdr& segment : object->segments) {

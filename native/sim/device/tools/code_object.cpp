@@ -56,6 +56,9 @@ CodeObject::CodeObject(const std::string& path, AddressSpace* memory) {
   memory->add({reinterpret_cast<std::uint64_t>(base), end, true, "code"});
 
   const auto* sections = at<Elf64_Shdr>(file, header->e_shoff, header->e_shnum);
+  for (unsigned n = 0; n < header->e_shnum; ++n)
+    if ((sections[n].sh_flags & SHF_EXECINSTR) != 0)
+      code_end_ = reinterpret_cast<std::uint64_t>(base) + sections[n].sh_addr + sections[n].sh_size;
   const Elf64_Sym* dynamic = nullptr;
   for (const std::uint32_t wanted :
        {static_cast<std::uint32_t>(SHT_DYNSYM), static_cast<std::uint32_t>(SHT_SYMTAB)}) {
@@ -92,9 +95,18 @@ CodeObject::CodeObject(const std::string& path, AddressSpace* memory) {
 }
 
 std::vector<CodeRange> CodeObject::code() const {
-  std::vector<CodeRange> out;
+  std::map<std::uint64_t, CodeRange> functions;
   for (const auto& [name, symbol] : symbols_)
-    if (symbol.function) out.push_back({symbol.address, symbol.size, name});
+    if (symbol.function) functions.try_emplace(symbol.address, CodeRange{symbol.address, symbol.size, name});
+  std::vector<CodeRange> out;
+  // Functions written in assembly may have no size: each reaches to the next one, or to the end of its
+  // section.
+  for (auto it = functions.begin(); it != functions.end(); ++it) {
+    CodeRange range = it->second;
+    const auto next = std::next(it);
+    if (range.size == 0) range.size = (next == functions.end() ? code_end_ : next->first) - range.base;
+    out.push_back(range);
+  }
   return out;
 }
 

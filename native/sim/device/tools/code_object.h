@@ -31,6 +31,7 @@ class CodeObject {
  private:
   std::optional<Arch> arch_;
   std::map<std::string, Symbol> symbols_;
+  std::uint64_t code_end_ = 0;
 };
 
 }  // namespace kerncap::sim::tools
