@@ -173,7 +173,8 @@ def test_faults_and_endless_kernels_fail_and_the_loop_lives_on(
         kept = loop.attempt()
         assert kept
         assert kept.outcome == outcome
-        assert kept.document["error"] == {"step": "replay", "message": error.message}
+        told = {"step": "replay", "message": error.message, "exit_code": error.exit_code}
+        assert kept.document["error"] == told
         verdicts = [e.validation.verdict for e in events if isinstance(e, session.Validated) and e.validation]
         assert verdicts == (["FAIL"] if outcome == "failed" else [])
         bench.fault = None

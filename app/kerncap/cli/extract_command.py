@@ -7,23 +7,21 @@ from typing import Any
 
 import click
 
-from kerncap.cli.output import (
-    ProgressLine,
-    device_option,
-    emit_json,
-    json_option,
-    note,
-    program_stdout,
-    say,
-    size,
-)
+from kerncap.cli.output import ProgressLine, device_option, emit_json, json_option, note, program_stdout, say
 from kerncap.cli.parameters import PATH, SECONDS
 from kerncap.core.capture_run import Progress
 from kerncap.core.control import MOST_DISPATCHES
 from kerncap.core.extract import LANGUAGE_CHOICES, ExtractResult, baseline_error, extract
 from kerncap.core.extract_running import extract_running
+from kerncap.core.units import size
 from kerncap.core.workload import parse_command
 
+_PROGRAM = {
+    "ended": "ended by kerncap once the capture was on disk (--keep-running lets it go on)",
+    "timed-out": "ended by kerncap at its time limit (--timeout), after the capture",
+    "exited": "ran to its own end",
+    "running": "runs on",
+}
 # While the program still runs, its own output owns the terminal.
 _SILENT = ("waiting",)
 
@@ -61,6 +59,7 @@ def show(result: ExtractResult) -> None:
         say(f"  source    none: {source.reason}")
     say(f"  baseline  {result.baseline.get('verdict')}")
     say(f"  output    {result.output}")
+    say(f"  program   {_PROGRAM[result.program]}")
     if source.variant:
         where = shlex.quote(result.output)
         say(f"Next: edit {result.output}/{source.variant}, then make -C {where} recompile validate")

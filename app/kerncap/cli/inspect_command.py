@@ -9,13 +9,15 @@ from typing import Any
 
 import click
 
-from kerncap.cli.output import duration, emit_json, json_option, plain_table, say, size
+from kerncap.cli.output import emit_json, json_option, plain_table, say
 from kerncap.cli.parameters import PATH
 from kerncap.core import manifest
 from kerncap.core.captures import open_capture
 from kerncap.core.codeobject import CodeObject, Kernel, read_file
+from kerncap.core.dwarf import parameters_by_kernel, with_names
 from kerncap.core.errors import DamagedCaptureError, KerncapError, UsageError
 from kerncap.core.names import one_line
+from kerncap.core.units import duration, size
 
 SCHEMA = "kerncap-inspect/1"
 
@@ -56,7 +58,10 @@ def _object_document(code: CodeObject) -> dict[str, Any]:
     }
     try:
         document["target"] = code.target.offload_arch
-        document["kernels"] = [_kernel_document(kernel) for kernel in code.kernels()]
+        parameters = parameters_by_kernel(code) if code.has_debug_info else {}
+        document["kernels"] = [
+            _kernel_document(with_names(kernel, parameters.get(kernel.name, ()))) for kernel in code.kernels()
+        ]
     except KerncapError as error:
         document["problem"] = error.message
     return document

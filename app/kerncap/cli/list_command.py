@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from kerncap.cli.output import emit_json, json_option, note, plain_table, say, size
+from kerncap.cli.output import emit_json, json_option, note, plain_table, say
 from kerncap.cli.parameters import PATH
 from kerncap.core.captures import list_captures
 from kerncap.core.names import one_line
+from kerncap.core.units import size
 
 SCHEMA = "kerncap-list/1"
 

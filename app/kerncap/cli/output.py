@@ -123,23 +123,6 @@ def program_stdout(as_json: bool) -> int | None:
     return 2 if as_json else None
 
 
-def size(value: float) -> str:
-    """Bytes for a person."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if abs(value) < 1000 or unit == "GB":
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return ""
-
-
-def duration(ns: float) -> str:
-    """Nanoseconds for a person."""
-    for unit, scale in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if abs(ns) >= scale:
-            return f"{ns / scale:.3f} {unit}"
-    return f"{ns:.0f} ns"
-
-
 def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> str:
     """Columns padded with spaces: numbers to the right, the columns in `left` and the last one to the
     left.

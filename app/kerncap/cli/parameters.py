@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
+F = TypeVar("F", bound=Callable[..., Any])
 MOST_ITERATIONS = 1_000_000
 
 
@@ -34,3 +36,16 @@ class Finite(click.FloatRange):
 
 NOT_NEGATIVE = Finite()
 SECONDS = Finite(open_below=True)
+LIMIT_S = 60.0  # of one dispatch
+
+
+def limit_option(function: F) -> F:
+    """Adds --timeout, the limit of one dispatch."""
+    return click.option(
+        "--timeout",
+        "limit_s",
+        type=SECONDS,
+        metavar="S",
+        default=LIMIT_S,
+        help=f"End a dispatch that takes longer than S seconds: a FAIL (default {LIMIT_S:g}).",
+    )(function)

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from kerncap.cli.output import device_option, duration, emit_json, json_option, note, say
-from kerncap.cli.parameters import MOST_ITERATIONS, PATH
+from kerncap.cli.output import device_option, emit_json, json_option, note, say
+from kerncap.cli.parameters import MOST_ITERATIONS, PATH, limit_option
 from kerncap.core.captures import open_capture
+from kerncap.core.units import duration
 
 
 @click.command()
@@ -29,6 +30,7 @@ from kerncap.core.captures import open_capture
     "--cache", type=click.Choice(["warm", "cold"]), default="warm", help="Before each run (default warm)."
 )
 @click.option("--dump", type=PATH, metavar="DIR", help="Write the memory after the last run to DIR.")
+@limit_option
 @device_option
 @json_option
 def command(
@@ -37,6 +39,7 @@ def command(
     iterations: int | None,
     cache: str,
     dump: str | None,
+    limit_s: float,
     device: str | None,
     as_json: bool,
 ) -> Any:
@@ -44,7 +47,15 @@ def command(
     open_capture(directory)
     from kerncap.core.replay import replay
 
-    result = replay(directory, hsaco=hsaco, iterations=iterations, cache=cache, dump=dump, device=device)
+    result = replay(
+        directory,
+        hsaco=hsaco,
+        iterations=iterations,
+        cache=cache,
+        dump=dump,
+        device=device,
+        limit_s=limit_s,
+    )
     document = result.to_json()
     if as_json:
         emit_json(document)

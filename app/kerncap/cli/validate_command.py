@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
-from kerncap.cli.output import device_option, emit_json, json_option, note, plain_table, say, size
-from kerncap.cli.parameters import NOT_NEGATIVE, PATH
+from kerncap.cli.output import device_option, emit_json, json_option, note, plain_table, say
+from kerncap.cli.parameters import NOT_NEGATIVE, PATH, limit_option
 from kerncap.core.captures import open_capture
+from kerncap.core.units import size
+from kerncap.core.wording import element_text
 
 _MOST_REGIONS = 20
 
@@ -17,6 +19,10 @@ def show(document: dict[str, Any]) -> None:
     """The verdict for a person."""
     reason = f": {document['reason']}" if document.get("reason") else ""
     say(f"{document['verdict']}{reason}")
+    if document["mode"] == "smoke":
+        say(f"  judged    whether it ends, and without a fault; {document['seconds']:.2f} s")
+        say("  open      whether it writes the right values, to the right places: --smoke compares nothing")
+        return
     say(f"  against   {document['against']}")
     masked = size(document["masked_bytes"])
     if document["masked_bytes"]:
@@ -32,17 +38,12 @@ def show(document: dict[str, Any]) -> None:
     keys = ("address", "bytes", "dtype", "dtype_source", "mismatches", "max_abs", "max_rel", "max_ulp")
     rows = []
     for region in bad[:_MOST_REGIONS]:
-        values = [*(region[key] for key in keys), _element(region["first"])]
+        first = element_text(region["first"]) if region["first"] is not None else None
+        values = [*(region[key] for key in keys), first]
         rows.append(["-" if v is None else f"{v:.4g}" if isinstance(v, float) else str(v) for v in values])
     say(plain_table(headings, rows))
     if len(bad) > _MOST_REGIONS:
         say(f"and {len(bad) - _MOST_REGIONS} more regions")
-
-
-def _element(first: dict[str, Any] | None) -> str | None:
-    if first is None:
-        return None
-    return f"[{first['index']}] at {first['address']}: {first['actual']}, should be {first['expected']}"
 
 
 def _dtypes(words: tuple[str, ...]) -> dict[int | str, str]:
@@ -81,6 +82,7 @@ def _dtypes(words: tuple[str, ...]) -> dict[int | str, str]:
     metavar="WHERE=TYPE",
     help="What a region (its number, or an address in it) holds, such as 3=f32; may be given again.",
 )
+@limit_option
 @device_option
 @json_option
 def command(
@@ -93,6 +95,7 @@ def command(
     ulp: int,
     bitwise: bool,
     dtypes: tuple[str, ...],
+    limit_s: float,
     device: str | None,
     as_json: bool,
 ) -> Any:
@@ -117,6 +120,7 @@ def command(
         bitwise=bitwise,
         device=device,
         dtypes=_dtypes(dtypes),
+        limit_s=limit_s,
     )
     document = result.to_json()
     if as_json:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 from typing import Any
 
 import click
 
-from kerncap.cli.output import device_option, duration, emit_json, json_option, note, say
-from kerncap.cli.parameters import PATH
+from kerncap.cli.output import device_option, emit_json, json_option, note, say
+from kerncap.cli.parameters import PATH, limit_option
 from kerncap.core import session as loop_events
 from kerncap.core.captures import open_capture
-from kerncap.core.errors import Interrupted
-from kerncap.core.interrupts import interruptible
+from kerncap.core.errors import InconclusiveError, Interrupted
+from kerncap.core.interrupts import interrupted_by, interruptible
+from kerncap.core.units import duration
+from kerncap.core.verdict import INCONCLUSIVE
 
 SCHEMA = "kerncap-watch/1"
-_OUTCOME_CODES = {"passed": 0, "failed": 1, "build-failed": 2, "error": 3}
+_OUTCOME_CODES = {"passed": 0, "failed": 1, "build-failed": 2}
 
 
 class Lines:
@@ -71,12 +74,15 @@ class Lines:
 @click.command()
 @click.argument("directory", type=PATH, metavar="DIR")
 @click.option("--once", is_flag=True, help="One attempt with the source as it stands; exit with its verdict.")
+@limit_option
 @device_option
 @json_option
-def command(directory: str, once: bool, device: str | None, as_json: bool) -> Any:
+def command(directory: str, once: bool, limit_s: float, device: str | None, as_json: bool) -> Any:
     """Rebuild, time and validate the reproducer in DIR whenever its source is saved: a line a step.
 
-    Ends by ctrl-C. With --json the one document, of all attempts, is printed at the end.
+    Ends by ctrl-C, with exit code 0 whatever the attempts gave. With --once the exit code is the attempt's: 0
+    passed, 1 FAIL, 2 it does not build or does not fit the capture, 3 INCONCLUSIVE. With --json the one
+    document, of all attempts, is printed at the end.
     """
     open_capture(directory)
     documents: list[dict[str, Any]] = []
@@ -87,13 +93,16 @@ def command(directory: str, once: bool, device: str | None, as_json: bool) -> An
         with printing:
             if isinstance(event, loop_events.Finished) and event.iteration is not None:
                 documents.append({"number": event.number, **event.iteration.document})
+            if isinstance(event, loop_events.Validated) and event.validation is not None:
+                for warning in event.validation.document.get("warnings", ()):
+                    note(f"{event.number}: {warning}")
             text = lines.line(event)
             if text is not None:
                 (note if as_json else say)(text)
                 sys.stdout.flush()
 
     interrupted = False
-    with loop_events.open_loop(directory, on_event, device=device) as loop:
+    with loop_events.open_loop(directory, on_event, device=device, limit_s=limit_s) as loop:
         try:
             with interruptible():
                 if once:
@@ -107,6 +116,14 @@ def command(directory: str, once: bool, device: str | None, as_json: bool) -> An
         emit_json({"schema": SCHEMA, "directory": directory, "iterations": documents})
     if interrupted:
         note("stopped")
-        return Interrupted.exit_code
-    outcome = str(documents[-1].get("outcome")) if documents else "error"
-    return _OUTCOME_CODES.get(outcome, 3) if once else 0
+        by_hand = interrupted_by() in (0, signal.SIGINT)
+        return 0 if by_hand and not once else Interrupted.exit_code
+    return _exit_code(documents[-1] if documents else {}) if once else 0
+
+
+def _exit_code(attempt: dict[str, Any]) -> int:
+    """Of one attempt, as `validate` would end."""
+    if attempt.get("validation", {}).get("verdict") == INCONCLUSIVE:
+        return InconclusiveError.exit_code
+    code = attempt.get("error", {}).get("exit_code", InconclusiveError.exit_code)
+    return int(_OUTCOME_CODES.get(str(attempt.get("outcome")), code))

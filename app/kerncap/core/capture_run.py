@@ -65,13 +65,18 @@ class RunRequest:
     stderr: int | None = None
 
 
+# What became of the program: kerncap ended it once the capture was on disk, or at its time limit; it ran to
+# its own end; or it runs on.
+PROGRAM_ENDS = ("ended", "timed-out", "exited", "running")
+
+
 @dataclass(frozen=True, slots=True)
 class Captured:
     """The capture is on disk."""
 
     snapshot_s: float
     pid: int
-    ended: Ended | None  # of the program where it ran on (keep_running)
+    program: str  # what became of it: one of PROGRAM_ENDS
     warnings: tuple[str, ...] = ()
 
 
@@ -204,13 +209,14 @@ class _Run:
         )
 
     def _captured(self, status: CaptureStatus) -> Captured:
-        ended: Ended | None = None
         warnings = []
+        program = "ended"
         if self.request.keep_running:
             left = None
             if self.request.timeout is not None:
                 left = max(0.0, self.request.timeout - (time.monotonic() - self.workload.started))
             ended = self.workload.wait(timeout=left, interval=0.05)
+            program = "timed-out" if ended is None else "exited"
             if ended is None:
                 warnings.append(f"the program was ended after {self.request.timeout:g} s (--timeout)")
             elif not ended.ok:
@@ -221,7 +227,7 @@ class _Run:
                 timeout=_EXIT_GRACE_S, tick=lambda: not self.workload.descendants(), interval=0.02
             )
         self.workload.end()
-        return Captured(status.saved_ns / 1e9, status.owner_pid, ended, tuple(warnings))
+        return Captured(status.saved_ns / 1e9, status.owner_pid, program, tuple(warnings))
 
     def _died(self, status: CaptureStatus) -> WorkloadError:
         ended = self.workload.poll() or self.workload.sleep(0.2)

@@ -18,10 +18,11 @@ from kerncap.core.control import Session, session_root
 from kerncap.core.devices import list_devices, resolve_device
 from kerncap.core.errors import DeviceError, KerncapError
 from kerncap.core.scratch import scratch
+from kerncap.core.units import duration, size
 
 SCHEMA = "kerncap-doctor/1"
 OK, NOTE, PROBLEM = "ok", "note", "problem"
-_ROOM_WANTED = 1 << 30
+_ROOM_WANTED = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ def _disk() -> Check:
     except OSError as error:
         return Check("disk", PROBLEM, f"the working directory is gone: {error.strerror}", "change to another")
     free = free_bytes(here)
-    text = f"{free / 2**30:.1f} GiB free at {here}"
+    text = f"{size(free)} free at {here}"
     if free < _ROOM_WANTED:
         return Check("disk", NOTE, text, "captures hold a kernel's memory: name a larger place with -o")
     return Check("disk", OK, text)
@@ -211,11 +212,11 @@ def self_test(device: str | None = None, on_step: Callable[[str], None] | None =
                 stderr=quiet,
                 timeout=300,
             )
-            return f"{result.bytes} bytes, baseline {result.baseline.get('verdict')}"
+            return f"{size(result.bytes)}, baseline {result.baseline.get('verdict')}"
 
         def do_replay() -> str:
             result = replay(output, iterations=5).to_json()
-            return f"median {result['median_ns']} ns ({result['timer']})"
+            return f"median {duration(result['median_ns'])} ({result['timer']})"
 
         def do_validate() -> str:
             verdict = validate(output).to_json()["verdict"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import io
 import posixpath
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from elftools.common.exceptions import DWARFError, ELFError
@@ -17,7 +17,7 @@ from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.elf.elffile import ELFFile
 
-from kerncap.core.codeobject import CodeObject, CodeObjectError
+from kerncap.core.codeobject import CodeObject, CodeObjectError, Kernel
 
 # DWARF 5, section 7.8: DW_ATE_*
 _ENCODINGS = {
@@ -38,6 +38,11 @@ _POINTERS = {"DW_TAG_pointer_type", "DW_TAG_reference_type", "DW_TAG_rvalue_refe
 _RECORDS = {"DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type"}
 _MAX_DEPTH = 16
 _MAX_TYPES = 1000
+_MOST_INFO_BYTES = 4_000_000
+# What pyelftools raises on sections that are damaged, or of a form that it does not know.
+_UNREADABLE = (
+    DWARFError, ELFError, NotImplementedError, KeyError, IndexError, ValueError, AttributeError
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -112,11 +117,55 @@ def kernel_debug(code_object: CodeObject, name: str) -> KernelDebug | None:
             die = _find(unit, name)
             if die is not None:
                 return _describe(unit, die)
-    except (DWARFError, ELFError, KeyError, IndexError, ValueError, AttributeError) as error:
+    except _UNREADABLE as error:
         raise CodeObjectError(
             f"{code_object.source}: its debug information cannot be read ({error})."
         ) from error
     return None
+
+
+def parameters_by_kernel(code_object: CodeObject) -> dict[str, tuple[Parameter, ...]]:
+    """The parameters of every kernel of a code object that debug information describes, by mangled name.
+
+    Empty where there is none, where it cannot be read, and where reading it would take minutes.
+    """
+    section = code_object.elf.section(".debug_info")
+    if section is None or section.size > _MOST_INFO_BYTES:
+        return {}
+    found: dict[str, tuple[Parameter, ...]] = {}
+    try:
+        wanted = set(code_object.kernel_names)
+        info = ELFFile(io.BytesIO(bytes(code_object.data))).get_dwarf_info(
+            relocate_dwarf_sections=code_object.relocatable
+        )
+        for unit in info.iter_CUs():
+            for die in unit.iter_DIEs():
+                name = _defined(die) & wanted
+                if name:
+                    children = [c for c in die.iter_children() if c.tag == "DW_TAG_formal_parameter"]
+                    found[name.pop()] = tuple(_parameter(child) for child in children)
+    except (*_UNREADABLE, CodeObjectError):
+        return {}
+    return found
+
+
+def with_names(kernel: Kernel, parameters: Sequence[Parameter]) -> Kernel:
+    """The kernel with the names and types of its parameters, where its metadata has none of them."""
+    explicit = kernel.explicit_arguments
+    if len(parameters) != len(explicit):
+        return kernel
+    told = {a.offset: p for a, p in zip(explicit, parameters, strict=True)}
+    return replace(
+        kernel,
+        arguments=tuple(
+            a
+            if a.is_hidden
+            else replace(
+                a, name=a.name or told[a.offset].name, type_name=a.type_name or told[a.offset].type_name
+            )
+            for a in kernel.arguments
+        ),
+    )
 
 
 def variable_types(code_object: CodeObject, names: Collection[str]) -> dict[str, ElementType]:
@@ -139,15 +188,7 @@ def variable_types(code_object: CodeObject, names: Collection[str]) -> dict[str,
                 name = next((name for name in called if name in names), None)
                 if name is not None and _size(_type(die)):
                     found[name] = _element(_type(die))
-    except (
-        DWARFError,
-        ELFError,
-        NotImplementedError,
-        KeyError,
-        IndexError,
-        ValueError,
-        AttributeError,
-    ) as error:
+    except _UNREADABLE as error:
         raise CodeObjectError(
             f"{code_object.source}: its debug information cannot be read ({error})."
         ) from error
@@ -156,13 +197,15 @@ def variable_types(code_object: CodeObject, names: Collection[str]) -> dict[str,
 
 def _find(unit: CompileUnit, name: str) -> DIE | None:
     """The definition's DIE (it has code); a declaration of the same name in a namespace is not one."""
-    for die in unit.iter_DIEs():
-        has_code = "DW_AT_low_pc" in die.attributes or "DW_AT_ranges" in die.attributes
-        if die.tag != "DW_TAG_subprogram" or not has_code:
-            continue
-        if name in (_text(_attribute(die, "DW_AT_linkage_name")), _text(_attribute(die, "DW_AT_name"))):
-            return die
-    return None
+    return next((die for die in unit.iter_DIEs() if name in _defined(die)), None)
+
+
+def _defined(die: DIE) -> set[str]:
+    """The names of the function that the DIE defines; none where it defines none."""
+    has_code = "DW_AT_low_pc" in die.attributes or "DW_AT_ranges" in die.attributes
+    if die.tag != "DW_TAG_subprogram" or not has_code:
+        return set()
+    return {_text(_attribute(die, link)) for link in ("DW_AT_linkage_name", "DW_AT_name")} - {""}
 
 
 def _describe(unit: CompileUnit, die: DIE) -> KernelDebug:
@@ -195,7 +238,7 @@ def _types(unit: CompileUnit, scalars: list[Scalar]) -> dict[int, ElementType]:
             continue
         try:
             found[at] = element = _element(unit.dwarfinfo.get_DIE_from_refaddr(at))
-        except (DWARFError, NotImplementedError, KeyError, IndexError, ValueError, AttributeError):
+        except _UNREADABLE:
             continue
         waiting += [s.target for s in element.scalars if s.target]
     return found

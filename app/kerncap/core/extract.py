@@ -37,6 +37,7 @@ from kerncap.core.layout import MemoryMode
 from kerncap.core.names import base_name, one_line, safe_filename
 from kerncap.core.native import REPLAYER, native_path
 from kerncap.core.records import Capture
+from kerncap.core.units import size
 from kerncap.core.workload import Command, check_seconds, parse_command
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "kerncap-extract/1"
 LANGUAGE_CHOICES = ("auto", "hip", "none")
-_LEAST_FREE = 16 << 20
+_LEAST_FREE = 16_000_000
 _DEFINE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\([^()]*\))?(=.*)?\Z", re.DOTALL)
 
 
@@ -68,6 +69,7 @@ class ExtractResult:
     snapshot_s: float
     source: ReproducerInfo
     baseline: dict[str, Any]
+    program: str = "running"  # what became of it: one of capture_run.PROGRAM_ENDS
     warnings: list[str] = field(default_factory=list)
     schema: str = SCHEMA
 
@@ -128,7 +130,7 @@ def check_request(
     free = free_bytes(target.absolute())
     if free < _LEAST_FREE:
         raise WorkloadError(
-            f"{target}: {free / 2**20:.1f} MiB are free there; make room, or name another place with -o"
+            f"{target}: {size(free)} are free there; make room, or name another place with -o"
         )
     return target
 
@@ -358,6 +360,7 @@ def extract(
     return replace(
         result,
         output=os.fspath(target),
+        program=outcome.program,
         warnings=[*warnings, *outcome.warnings, *result.warnings],
     )
 

@@ -35,13 +35,14 @@ class _State:
     settled = False  # the work is done: it is too late to be interrupted
     deferring = False
     waiting = 0  # the signal that came meanwhile
+    number = 0  # the signal that interrupted
 
 
 def _handler(number: int, frame: FrameType | None) -> None:
     if _State.deferring:
         _State.waiting = _State.waiting or number
     elif not _State.raised and not _State.settled:
-        _State.raised = True
+        _State.raised, _State.number = True, number
         raise Interrupted(f"interrupted by {signal_name(number)}")
 
 
@@ -51,6 +52,13 @@ def settle(done: bool = True) -> None:
     """
     if threading.current_thread() is threading.main_thread():
         _State.settled = done
+
+
+def interrupted_by() -> int:
+    """The signal that interrupted the last interruptible block, also where what it raised was replaced by
+    something else; 0 for none.
+    """
+    return _State.number
 
 
 @contextmanager
@@ -101,7 +109,7 @@ def interruptible() -> Iterator[None]:
         else:
             unraisable(lost)
 
-    _State.depth, _State.raised, _State.settled = 1, False, False
+    _State.depth, _State.raised, _State.settled, _State.number = 1, False, False, 0
     try:
         sys.unraisablehook = again
         for number in _SIGNALS:

@@ -117,11 +117,20 @@ def _region(region: Region) -> dict[str, Any]:
 
 
 def kernel_of(capture: Capture) -> Kernel | None:
-    """The captured kernel's metadata, or None where its code object carries none (said in the manifest)."""
+    """The captured kernel's metadata, or None where its code object carries none (said in the manifest).
+
+    Names and types of arguments that are not in it come from debug information.
+    """
     try:
-        return read_code_object(capture.code_path()).kernel(capture.dispatch.symbol)
+        code = read_code_object(capture.code_path())
+        kernel = code.kernel(capture.dispatch.symbol)
     except KerncapError:
         return None
+    if code.has_debug_info and not all(argument.name for argument in kernel.explicit_arguments):
+        from kerncap.core.dwarf import parameters_by_kernel, with_names  # takes long to import
+
+        kernel = with_names(kernel, parameters_by_kernel(code).get(kernel.name, ()))
+    return kernel
 
 
 def build(capture: Capture, **more: Any) -> dict[str, Any]:
@@ -134,7 +143,7 @@ def build(capture: Capture, **more: Any) -> dict[str, Any]:
     for code in capture.code_objects:
         files[f"code/{code.file_name}"] = file_digest(capture.code_path(code))
     for name, size in (("memory.pre", capture.pre_bytes), ("memory.post", capture.post_bytes)):
-        files[name] = {"bytes": size, "checksums": "xxh64 of each MiB, in capture.bin"}
+        files[name] = {"bytes": size, "checksums": "xxh64 of each 1048576 bytes, in capture.bin"}
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "state": PARTIAL,

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import sys
@@ -20,7 +21,9 @@ from kerncap.core.device_compile import DeviceCompile, Overlay
 from kerncap.core.errors import Interrupted, KerncapError, UsageError, explained, unwritable
 from kerncap.core.interrupts import interruptible
 from kerncap.core.toolchain import CompileError
+from kerncap.core.units import size
 
+LIMIT_S = 600.0  # of one compile
 _PLACE = re.compile(r"^(?P<lead>(?:In file included from |\s+from )?)(?P<path>[^:\n]+):(?P<line>\d+)", re.M)
 
 
@@ -41,7 +44,7 @@ class Recompiled:
 def recompile(
     directory: Path | str,
     output: Path | None = None,
-    timeout_s: float = 600.0,
+    timeout_s: float = LIMIT_S,
     cancel: threading.Event | None = None,
 ) -> Recompiled:
     """Rebuild the variant in a reproducer to `output` (optimized.hsaco in it): device only, for the captured
@@ -126,14 +129,33 @@ def show_copies(plan: CompileFile, text: str) -> str:
     return _PLACE.sub(swap, text)
 
 
+def _limit(arguments: Sequence[str]) -> tuple[float | None, list[str]]:
+    """The limit, and the other words; None where what follows --timeout is no number of seconds."""
+    words = list(arguments)
+    if "--timeout" not in words:
+        return LIMIT_S, words
+    at = words.index("--timeout")
+    try:
+        limit = float(words[at + 1])
+    except (ValueError, IndexError):
+        return None, words
+    return limit if 0 < limit < math.inf else None, words[:at] + words[at + 2 :]
+
+
 def main(arguments: Sequence[str]) -> int:
-    """`python -m kerncap.cli.recompile DIR [OUTPUT]`. Returns the exit code; messages go to stderr."""
-    if not 1 <= len(arguments) <= 2 or arguments[0].startswith("-"):
-        print(f"usage: python -m kerncap.cli.recompile DIR [OUTPUT]   (DIR holds {NAME})", file=sys.stderr)
+    """`python -m kerncap.cli.recompile [--timeout S] DIR [OUTPUT]`. Returns the exit code; messages go to
+    stderr.
+    """
+    limit, words = _limit(arguments)
+    if limit is None or not 1 <= len(words) <= 2 or words[0].startswith("-"):
+        usage = "usage: python -m kerncap.cli.recompile [--timeout S] DIR [OUTPUT]"
+        print(
+            f"{usage}   (DIR holds {NAME}; a compile takes S seconds at most: {LIMIT_S:g})", file=sys.stderr
+        )
         return 2
     try:
         with interruptible():
-            made = recompile(Path(arguments[0]), Path(arguments[1]) if len(arguments) > 1 else None)
+            made = recompile(Path(words[0]), Path(words[1]) if len(words) > 1 else None, limit)
     except KerncapError as error:
         output = getattr(error, "output", "")
         print(f"{output.rstrip()}\n{error.message}" if output else error.message, file=sys.stderr)
@@ -153,8 +175,8 @@ def main(arguments: Sequence[str]) -> int:
         print(made.note, file=sys.stderr)
     steps = ", ".join(f"{name} {value:.2f} s" for name, value in made.seconds.items() if name != "total")
     print(
-        f"{os.path.relpath(made.object)}: {made.object.stat().st_size} bytes in {made.seconds['total']:.2f} "
-        f"s ({steps})"
+        f"{os.path.relpath(made.object)}: {size(made.object.stat().st_size)} in "
+        f"{made.seconds['total']:.2f} s ({steps})"
     )
     return 0
 

@@ -273,7 +273,7 @@ class Replayer:
             message = text if known else f"{text}\n{told}"
             raise KernelFault(message, address)
         if kind == "timeout":
-            raise KernelTimeout(text)
+            raise KernelTimeout(f"{text}, its limit (--timeout)")
         if kind == "usage":
             raise InconclusiveError(text) if "calls back into the host" in text else UsageError(text)
         if kind == "damaged":

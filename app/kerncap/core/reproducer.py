@@ -23,6 +23,7 @@ from kerncap.core.recompile import recompile
 from kerncap.core.scratch import scratch
 from kerncap.core.templates import render
 from kerncap.core.toolchain import CompileError, resolve_compiler
+from kerncap.core.units import size
 
 VARIANT = "kernel_variant.cpp"
 _SYSTEM = ("/usr", "/lib", "/lib64", "/opt/rocm", "/opt/amdgpu")
@@ -106,8 +107,8 @@ def write_reproducer(
         ),
         (
             "memory",
-            f"{memory['bytes']} bytes in {memory['regions']} regions ({memory['mode']}); "
-            f"{memory['changed_bytes']} changed",
+            f"{size(memory['bytes'])} in {memory['regions']} regions ({memory['mode']}); "
+            f"{size(memory['changed_bytes'])} changed",
         ),
         ("captured", f"{document['created']}, kernel id {document['kernel']['id']}"),
         ("working directory", read.process.directory),

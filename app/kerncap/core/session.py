@@ -462,7 +462,7 @@ class EditLoop:
             return None
         seconds = time.perf_counter() - started
         document["seconds"][step] = seconds
-        document["error"] = {"step": step, "message": error.message}
+        document["error"] = {"step": step, "message": error.message, "exit_code": error.exit_code}
         self._emit(Failed(number, seconds, step, error.message))
         return "error"
 
@@ -478,10 +478,15 @@ def _settle(document: dict[str, Any], outcome: str) -> None:
 
 
 def open_loop(
-    directory: Path | str, on_event: OnEvent, *, device: str | None = None, **options: Any
+    directory: Path | str,
+    on_event: OnEvent,
+    *,
+    device: str | None = None,
+    limit_s: float = 60.0,
+    **options: Any,
 ) -> EditLoop:
-    """An edit loop on the real replayer. `options` go to EditLoop. Raises UsageError where there is no
-    variant.
+    """An edit loop on the real replayer. `limit_s` is of one dispatch; `options` go to EditLoop. Raises
+    UsageError where there is no variant.
     """
     path = Path(os.path.abspath(directory))
     if not path.is_dir():
@@ -489,4 +494,4 @@ def open_loop(
     CompileFile.read(path)
     from kerncap.core.bench import ReplayBench
 
-    return EditLoop(path, ReplayBench(path, device=device), on_event, **options)
+    return EditLoop(path, ReplayBench(path, device=device, limit_s=limit_s), on_event, **options)

@@ -30,6 +30,7 @@ from kerncap.core.verdict import (
     INCONCLUSIVE,
     MODES,
     NONDETERMINISTIC_OK,
+    NOTHING,
     RAN,
     WITHIN_TOLERANCE,
     Baseline,
@@ -124,6 +125,7 @@ class Validator:
         if launch is not None:
             result.warnings += launch.warnings
         if mode == "smoke":
+            result.against = NOTHING
             self._smoke(result, self.replayer.load(launch or captured_launch(self.capture)))
         else:
             try:
@@ -177,7 +179,8 @@ class Validator:
         except KernelTimeout as error:
             result.verdict, result.reason = FAIL, f"timeout: {error}"
         else:
-            result.verdict, result.reason = RAN, "it ran to its end; smoke compares nothing"
+            result.verdict = RAN
+            result.reason = "it ran to its end without a fault; nothing was compared"
 
     def _fault(self, result: ValidateResult, error: KernelFault) -> None:
         result.verdict, result.reason = FAIL, f"fault: {error}"

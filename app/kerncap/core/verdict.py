@@ -22,6 +22,7 @@ PASSED = frozenset({IDENTICAL, WITHIN_TOLERANCE, NONDETERMINISTIC_OK})
 EXIT_CODES = {RAN: 0, FAIL: 1, INCONCLUSIVE: 3, **dict.fromkeys(PASSED, 0)}
 MODES = ("default", "smoke", "strict")
 APPLICATION = "the application's own run"
+NOTHING = "nothing"  # smoke
 
 
 @dataclass

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from kerncap.core.compare import Analysis
 from kerncap.core.records import Capture
 from kerncap.core.replayer import RangeList
@@ -44,6 +47,11 @@ def first_mismatch(capture: Capture, analysis: Analysis) -> str:
         low, high = first["range"]
         text += f" (the captured kernel's own replays vary from {low:.9g} to {high:.9g})"
     return text
+
+
+def element_text(first: Mapping[str, Any]) -> str:
+    """The first element that differs, as a verdict's `first` has it."""
+    return f"[{first['index']}] at {first['address']}: {first['actual']}, should be {first['expected']}"
 
 
 def region_name(capture: Capture, ident: int, address: int) -> str:

@@ -20,6 +20,8 @@ from kerncap.core.profile import ProfileReport
 from kerncap.core.recompile import recompile
 from kerncap.core.reproducer import VARIANT
 from kerncap.core.scratch import scratch
+from kerncap.core.units import size
+from kerncap.core.wording import element_text
 from kerncap.demo.building import BuiltDemo, build
 from kerncap.demo.edits import HOIST, KERNEL, WRONG, Edit
 
@@ -105,10 +107,8 @@ def _extract(story: _Story, demo: BuiltDemo, device: Device, output: Path) -> No
         )
         story.document["extract"] = result.to_json()
         verdict = result.baseline.get("verdict")
-        megabytes = result.bytes / 1e6
-        story.say(
-            f"   dispatch {result.dispatch}: {result.regions} regions, {megabytes:.2f} MB; {VARIANT} to edit"
-        )
+        memory = f"{result.regions} regions, {size(result.bytes)}"
+        story.say(f"   dispatch {result.dispatch}: {memory}; {VARIANT} to edit")
         story.say(f"   its replay against what the program's own run wrote: {verdict}")
         story.expect(verdict == "IDENTICAL", f"the captured kernel's own replay is {verdict}")
         story.expect(result.source.variant == VARIANT, f"no source was found: {result.source.reason}")
@@ -126,16 +126,8 @@ def _first(document: dict[str, Any]) -> str:
     for region in document.get("regions", []):
         first = region.get("first")
         if region.get("mismatches") and first is not None:
-            place = (
-                f"{int(region['address']):#x}" if isinstance(region["address"], int) else region["address"]
-            )
-            detail = (
-                ", ".join(f"{key} {value}" for key, value in first.items())
-                if isinstance(first, dict)
-                else first
-            )
-            count = f"{region['mismatches']} of the {region['dtype']} values at {place} differ"
-            return f"{count}; the first: {detail}"
+            count = f"{region['mismatches']} of the {region['dtype']} values at {region['address']} differ"
+            return f"{count}; the first: {element_text(first)}"
     return "no differing element is named"
 
 
@@ -153,7 +145,7 @@ def _edit(story: _Story, where: Path, edit: Edit, title: str, baseline_ns: float
             result = kerncap.validate(where, hsaco=object_file).to_json()
             story.document[name] = {"what": edit.what, "validate": result}
             verdict = result["verdict"]
-            story.say(f"   verdict: {verdict} ({result['compared_bytes']} bytes compared)")
+            story.say(f"   verdict: {verdict} ({size(result['compared_bytes'])} compared)")
             if right:
                 edited_ns = _time(story, where, object_file, "replay_edited")
                 speedup = baseline_ns / edited_ns if edited_ns else 0.0

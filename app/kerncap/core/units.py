@@ -1,0 +1,20 @@
+"""Bytes and times as a person reads them: decimal units, everywhere the same."""
+
+from __future__ import annotations
+
+
+def size(value: float) -> str:
+    """Bytes: KB, MB and GB are 10^3, 10^6 and 10^9 of them."""
+    for unit in ("B", "KB", "MB"):
+        if abs(value) < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"
+
+
+def duration(ns: float) -> str:
+    """Nanoseconds."""
+    for unit, scale in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if abs(ns) >= scale:
+            return f"{ns / scale:.3f} {unit}"
+    return f"{ns:.0f} ns"

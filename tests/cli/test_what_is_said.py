@@ -1,0 +1,149 @@
+"""What commands tell of what they did and did not do, on real programs, and how they end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from whole import DEVICE, built, document, extracted, kerncap, rebuilt
+
+from support.build import build_program
+from support.package import APP
+
+pytestmark = built
+EDITED = "if (i < n) x[i] ="
+ENDLESS = 'while (n) asm volatile("s_nop 0"); if (i < n) x[i] ='
+
+
+@pytest.fixture(scope="module")
+def advance(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return extracted("in_place", "advance", tmp_path_factory.mktemp("said"))
+
+
+@pytest.fixture
+def edited(advance: Path, tmp_path: Path) -> Path:
+    """A copy of the reproducer, whose source may be edited."""
+    return Path(shutil.copytree(advance, tmp_path / "edited"))
+
+
+def edit(reproducer: Path, old: str, new: str) -> None:
+    source = reproducer / "kernel_variant.cpp"
+    text = source.read_text()
+    assert old in text
+    source.write_text(text.replace(old, new))
+
+
+def test_extract_says_what_became_of_the_program(tmp_path: Path) -> None:
+    program = str(build_program("in_place").executable)
+    done = kerncap("extract", "advance", "-o", "a", "--", program, cwd=tmp_path)
+    assert "in_place:" not in done.stdout  # the program's last line
+    assert "program   ended by kerncap once the capture was on disk (--keep-running" in done.stdout
+    done = kerncap("extract", "advance", "-o", "b", "--keep-running", "--", program, cwd=tmp_path)
+    assert "in_place: 2 launches" in done.stdout
+    assert "program   ran to its own end" in done.stdout
+    words = ["extract", "advance", "--force", "-o"]
+    assert document(*words, "a", "--", program, cwd=tmp_path)["program"] == "ended"
+    assert document(*words, "b", "--keep-running", "--", program, cwd=tmp_path)["program"] == "exited"
+
+
+def test_arguments_have_the_names_of_the_source(advance: Path, tmp_path: Path) -> None:
+    arguments = document("inspect", str(advance), cwd=tmp_path)["capture"]["arguments"]
+    assert [(a["name"], a["type"]) for a in arguments] == [("x", "float*"), ("scale", "float"), ("n", "int")]
+    rows = [line.split() for line in kerncap("inspect", str(advance), cwd=tmp_path).stdout.splitlines()[-3:]]
+    assert [row[3] for row in rows] == ["x", "scale", "n"]
+    code_object = str(build_program("in_place").code_object())
+    (found,) = document("inspect", code_object, cwd=tmp_path)["code_objects"]
+    assert [a["name"] for a in found["kernels"][0]["arguments"]] == ["x", "scale", "n"]
+
+
+def test_a_fail_is_told_in_words(advance: Path, tmp_path: Path) -> None:
+    variant = rebuilt(advance, "+ 1.0f", "+ (i % 2 ? 1.0f : 2.0f)")
+    shown = kerncap("validate", str(advance), "--hsaco", variant, cwd=tmp_path, code=1)
+    assert "[0] at 0x" in shown.stdout
+    assert ": 2.0, should be 1.0" in shown.stdout
+    assert not set("{}") & set(shown.stdout + shown.stderr)
+
+
+def test_smoke_says_what_it_does_not_judge(advance: Path, tmp_path: Path) -> None:
+    shown = kerncap("validate", str(advance), "--smoke", cwd=tmp_path).stdout
+    assert shown.splitlines()[0] == "RAN: it ran to its end without a fault; nothing was compared"
+    assert "whether it writes the right values" in shown
+    assert "against" not in shown
+    assert document("validate", str(advance), "--smoke", cwd=tmp_path)["against"] == "nothing"
+
+
+def test_a_dispatch_has_the_limit_that_is_given(advance: Path, edited: Path, tmp_path: Path) -> None:  # R5
+    variant = rebuilt(advance, EDITED, ENDLESS)
+    limit = ("--timeout", "1.5")
+    for command in (["validate"], ["validate", "--smoke"], ["replay"]):
+        done = kerncap(*command, str(advance), "--hsaco", variant, *limit, cwd=tmp_path, code=1)
+        assert "did not end within 1.5 s, its limit (--timeout)" in done.stdout + done.stderr
+    edit(edited, EDITED, ENDLESS)
+    done = kerncap("watch", "--once", str(edited), *limit, cwd=tmp_path, code=1)
+    assert "did not end within 1.5 s, its limit (--timeout)" in done.stdout
+    for command in ("validate", "replay", "watch"):
+        kerncap(command, str(advance), "--timeout", "0", cwd=tmp_path, code=2)
+    assert kerncap("validate", str(advance), cwd=tmp_path).stdout.startswith("IDENTICAL")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("float scale", "float  scale", 0),
+        ("+ 1.0f", "+ 2.0f", 1),
+        ("+ 1.0f", "+ 1.0f error", 2),
+        ("float scale", "double scale", 2),
+    ],
+)
+def test_watch_once_ends_as_its_attempt(edited: Path, old: str, new: str, code: int, tmp_path: Path) -> None:
+    edit(edited, old, new)
+    kerncap("watch", "--once", str(edited), cwd=tmp_path, code=code)
+
+
+def test_watch_once_of_what_does_not_fit_or_proves_nothing(tmp_path: Path) -> None:
+    reproducer = extracted("variables", "polynomial", tmp_path)
+    edit(reproducer, "coefficients[4];", "coefficients[8];")
+    done = kerncap("watch", "--once", str(reproducer), cwd=tmp_path, code=2)
+    assert "coefficients has 32 bytes" in done.stdout
+    edit(reproducer, "coefficients[8];", "coefficients[4];")
+    edit(reproducer, "__device__ float history[256];", "")
+    edit(reproducer, "if (i < 256) history[i] += r;", "")
+    done = kerncap("watch", "--once", str(reproducer), cwd=tmp_path, code=3)
+    assert "INCONCLUSIVE" in done.stdout
+    assert "no module variable history" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 130), (signal.SIGHUP, 130)]
+)
+def test_watch_ends_by_ctrl_c_as_it_should(edited: Path, number: signal.Signals, code: int) -> None:
+    environment = {**os.environ, "KERNCAP_DEVICE": DEVICE, "PYTHONPATH": str(APP)}
+    command = [sys.executable, "-m", "kerncap", "watch", str(edited)]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as it:
+        assert it.stdout is not None
+        assert any(": passed, " in line for line in it.stdout)
+        it.send_signal(number)
+        _, errors = it.communicate(timeout=60)
+    assert it.returncode == code, errors
+    assert "stopped" in errors
+    assert "Traceback" not in errors
+
+
+def test_recompile_takes_a_limit(edited: Path) -> None:
+    def run(*words: str) -> int:
+        command = [sys.executable, "-m", "kerncap.cli.recompile", *words]
+        environment = {**os.environ, "PYTHONPATH": str(APP)}
+        return subprocess.run(command, env=environment, capture_output=True, timeout=120).returncode
+
+    assert run("--timeout", "100", str(edited)) == 0
+    assert run(str(edited), "--timeout") == 2
+    assert run("--timeout", "soon", str(edited)) == 2
+    assert run("--timeout", "0.001", str(edited)) != 0
+    assert not (edited / "optimized.hsaco").exists()
