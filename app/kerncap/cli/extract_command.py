@@ -86,7 +86,10 @@ def show(result: ExtractResult) -> None:
 )
 @click.option("-o", "--output", type=PATH, metavar="DIR", help="Where to (default ./isolated/KERNEL).")
 @click.option(
-    "--language", type=click.Choice(LANGUAGE_CHOICES), default="auto", help="Of the source (default auto)."
+    "--language",
+    type=click.Choice(LANGUAGE_CHOICES),
+    default="auto",
+    help="Which source is looked for; none: not at all (default auto).",
 )
 @click.option("--memory", type=click.Choice(["reachable", "all"]), default="reachable", help="What is saved.")
 @click.option("--keep-running", is_flag=True, help="Let the program go on after the capture.")

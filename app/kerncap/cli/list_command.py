@@ -16,7 +16,7 @@ SCHEMA = "kerncap-list/1"
 
 
 @click.command("list")
-@click.argument("directory", type=PATH, metavar="DIR", default="isolated")
+@click.argument("directory", type=PATH, metavar="[DIR]", default="isolated")
 @json_option
 def command(directory: str, as_json: bool) -> Any:
     """List the captures in DIR (default ./isolated)."""

@@ -306,7 +306,7 @@ def profile(
             snapshot = reader.snapshot()
             extra = []
             if timed_out:
-                extra.append(f"the program was ended after {timeout:g} s (timeout)")
+                extra.append(f"the program was ended after {timeout:g} s (--timeout)")
             if left:
                 extra.append(
                     f"{left} processes that the program started still run: what they do from now on "
