@@ -197,19 +197,19 @@ static void store_dwords(Wave& w, const Addresses& a, unsigned data) {
   }
 }
 
-// How a value smaller than a dword fills its register: extended, or one half of it (d16).
+// How a value smaller than a dword fills its register: extended, or one half of it (d16). With ECC of the
+// registers (sramecc+, as all simulated GPUs have it) the other half becomes zero.
 enum class Fill : u8 { dword, low_half, high_half };
-static inline u32 fill(u32 old, u32 value, Fill how) {
+static inline u32 fill(u32 value, Fill how) {
   if (how == Fill::dword) return value;
-  return how == Fill::low_half ? (old & 0xFFFF0000u) | (value & 0xFFFFu) : (old & 0xFFFFu) | value << 16;
+  return how == Fill::low_half ? value & 0xFFFFu : value << 16;
 }
 template <class T, Fill How>
 static void load_small(Wave& w, const Addresses& a, unsigned dst) {
   const auto one = [&](unsigned l, u64 address) {
     T x;
     std::memcpy(&x, reinterpret_cast<const void*>(address), sizeof x);
-    u32& d = w.v[dst].lane[l];
-    d = fill(d, static_cast<u32>(static_cast<i32>(x)), How);
+    w.v[dst].lane[l] = fill(static_cast<u32>(static_cast<i32>(x)), How);
   };
   if (a.contiguous) {
     for (unsigned l = 0; l < kLanes; ++l) one(l, a.first + l * sizeof(T));

@@ -44,8 +44,7 @@ template <class T, Fill How>
 void load_part(Wave& w, const Inst& i) {
   Reg out = {};
   read_small<T>(w, i, out);
-  const u32* old = w.v[i.dst].lane;
-  write32(w, i.dst, [&](unsigned l) { return fill(old[l], out.lane[l], How); });
+  write32(w, i.dst, [&](unsigned l) { return fill(out.lane[l], How); });
 }
 template <class T, bool High>
 void store_part(Wave& w, const Inst& i) {

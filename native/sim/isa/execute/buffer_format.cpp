@@ -160,9 +160,8 @@ void load_format(Wave& w, const Inst& i) {
       return c >= N ? 0 : integer(f.number) ? x & 0xFFFF : f32_to_f16(as_f32(x));
     };
     if constexpr (N == 1) {
-      const u32* old = w.v[i.dst].lane;
       write32(w, i.dst,
-              [&](unsigned l) { return fill(old[l], half(0, l), High ? Fill::high_half : Fill::low_half); });
+              [&](unsigned l) { return fill(half(0, l), High ? Fill::high_half : Fill::low_half); });
     } else {
       for (unsigned c = 0; c < N; c += 2)
         write32(w, i.dst + c / 2, [&](unsigned l) { return half(c, l) | half(c + 1, l) << 16; });

@@ -1,4 +1,5 @@
-// DS reads and writes. Every access is checked against the workgroup's LDS.
+// DS reads and writes. Every access is checked against the workgroup's LDS, but reads at addresses that no
+// LDS has: the hardware answers with zeros, and Tensile's kernels give lanes such an address to have them.
 #include "sim/isa/addresses.h"
 #include "sim/isa/lds_banks.h"
 #include "sim/isa/transpose.h"
@@ -12,6 +13,9 @@ bool all_in_range(const Wave& w, const u32* address, u64 offset, unsigned size) 
   for (unsigned l = 0; l < kLanes; ++l) high = address[l] > high ? address[l] : high;
   return w.full() && static_cast<u64>(high) + offset + size <= w.lds_bytes;
 }
+
+constexpr u64 kNoLds = 65536;
+bool nowhere(u64 address) { return address >= kNoLds; }
 
 u32 offset_of(const Inst& i) { return static_cast<u32>(i.imm) | static_cast<u32>(i.imm1) << 8; }
 
@@ -30,6 +34,10 @@ void gather(Wave& w, const u32* address, u64 offset, unsigned dst) {
   }
   for (u64 e = w.exec(); e != 0; e &= e - 1) {
     const auto l = static_cast<unsigned>(std::countr_zero(e));
+    if (nowhere(address[l] + offset)) {
+      for (unsigned k = 0; k < N; ++k) w.v[dst + k].lane[l] = 0;
+      continue;
+    }
     const u64 from = lds_address(w, address[l] + offset, 4 * N, static_cast<int>(l));
     for (unsigned k = 0; k < N; ++k)
       std::memcpy(&w.v[dst + k].lane[l], reinterpret_cast<const u8*>(from) + 4 * k, 4);
@@ -82,18 +90,21 @@ void write2(Wave& w, const Inst& i) {
   scatter<N>(w, w.v[i.addr].lane, static_cast<u64>(i.imm1) * 4 * N * Stride, i.data1);
 }
 
-void lds_lanes(Wave& w, const Inst& i, unsigned size, Addresses* a) {
+// `zero`: where reads from nowhere go.
+void lds_lanes(Wave& w, const Inst& i, unsigned size, Addresses* a, u64 zero = 0) {
   const u64 offset = offset_of(i);
   a->exec = w.exec();
   for (u64 e = a->exec; e != 0; e &= e - 1) {
     const auto l = static_cast<unsigned>(std::countr_zero(e));
-    a->lane[l] = lds_address(w, w.v[i.addr].lane[l] + offset, size, static_cast<int>(l));
+    const u64 at = w.v[i.addr].lane[l] + offset;
+    a->lane[l] = zero != 0 && nowhere(at) ? zero : lds_address(w, at, size, static_cast<int>(l));
   }
 }
 template <class T, Fill How>
 void read_small(Wave& w, const Inst& i) {
+  static constexpr T kZero = 0;
   Addresses a;
-  lds_lanes(w, i, sizeof(T), &a);
+  lds_lanes(w, i, sizeof(T), &a, reinterpret_cast<u64>(&kZero));
   charge_lds(w, w.v[i.addr].lane, 1);
   load_small<T, How>(w, a, i.dst);
 }
