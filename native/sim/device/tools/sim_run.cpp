@@ -1,17 +1,19 @@
 // kerncap-sim-run: runs kernels of a code object on the simulated GPU, from a script on stdin; no runtime
 // involved. One command a line, one line of answer each ("ok ...", "fault ..." or "error ..."):
 //
-//   load FILE                                  map a code object and check its code; the first says which GPU
-//   it is alloc NAME BYTES [@FILE]                   allocate zeroed memory, or fill it from a file symbol
-//   NAME VARIABLE                       use a module variable as memory NAME fill NAME @FILE fill memory from
-//   a file pointer NAME OFFSET TARGET                 store the address of memory TARGET in NAME kernarg ptr
-//   NAME|u32 V|u64 V|i32 V|i64 V|f32 V|f64 V|u16 V|u8 V|hex BYTES ...   (each aligned to its size) hidden
-//   OFFSET                              the next launches write the hidden arguments (code object v5) there
-//   launch KERNEL GX GY GZ BX BY BZ DYNLDS     grid in work-items; kernels by their symbol without ".kd"
-//   stack BYTES                                private memory of a work-item in later launches, at least dump
-//   NAME FILE                             write memory to a file writes on|off report the written ranges with
-//   each launch threads N | deterministic | limit WAVE_INSTRUCTIONS | schedule SEED
-//                                              before the first load, but for schedule
+//   load FILE                   map a code object and check its code; the first says for which GPU
+//   alloc NAME BYTES [@FILE]    allocate zeroed memory, or fill it from a file
+//   symbol NAME VARIABLE        use a module variable as memory NAME
+//   fill NAME @FILE             fill memory from a file
+//   pointer NAME OFFSET TARGET  store the address of memory TARGET in NAME
+//   kernarg TYPE VALUE ...      ptr NAME, u8 ... u64, i32, i64, f32, f64: each aligned to its size; hex BYTES
+//   hidden OFFSET               the next launches write the hidden arguments (code object v5) there
+//   launch KERNEL GX GY GZ BX BY BZ DYNLDS    grid in work-items; kernels by their symbol without ".kd"
+//   stack BYTES                 private memory of a work-item in later launches, at least
+//   dump NAME FILE              write memory to a file
+//   writes on|off               report the written ranges with each launch
+//   schedule SEED               the order of workgroups in later launches
+//   threads N | deterministic | limit WAVE_INSTRUCTIONS | seconds S    before the first load
 #include <sys/mman.h>
 
 #include <cstdio>
@@ -58,6 +60,8 @@ class Session {
     }
     if (command == "limit")
       return (line >> config_.max_wave_instructions) ? "ok" : throw std::runtime_error("limit N");
+    if (command == "seconds")
+      return (line >> config_.max_seconds) ? "ok" : throw std::runtime_error("seconds S");
     if (command == "schedule") {
       std::uint64_t seed = 0;
       line >> seed;
