@@ -144,7 +144,8 @@ def parse_device(text: str) -> Device:
         return Device(real[1], None, None if real[2] is None else int(real[2]))
     if _CUDA.match(text):
         raise UsageError(
-            f"device {text!r}: NVIDIA GPUs are not supported yet; rocm[:N], sim:gfx942[xN] and auto are"
+            f"device {text!r}: NVIDIA GPUs are not supported yet; rocm[:N], sim:gfx942[xN], sim:gfx90a[xN] "
+            "and auto are"
         )
     raise DeviceError(f"device {text!r} is not known. Known here:\n{_known()}")
 
