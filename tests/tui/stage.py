@@ -198,6 +198,13 @@ class Stage:
             assert time.monotonic() < deadline, f"{part!r} did not appear:\n{self.text()}"
             await self.pilot.pause(0.05)
 
+    async def until_true(self, condition: Callable[[], object], limit_s: float = 20.0) -> None:
+        """Until that holds."""
+        deadline = time.monotonic() + limit_s
+        while not condition():
+            assert time.monotonic() < deadline, self.text()
+            await self.pilot.pause(0.02)
+
     def told(self) -> str:
         """The sentence in the status line of the leaderboard."""
         return str(self.leaderboard.query_one("StatusLine").text)  # type: ignore[attr-defined]

@@ -29,7 +29,7 @@ def listed(directory: Path, name: str = "mul_mat_vec_q", **more: Any) -> Listed:
 
 def damaged(where: Path) -> None:
     (where / "capture").mkdir(parents=True)
-    (where / "capture/manifest.json").write_text(json.dumps({"schema": "nonsense"}))
+    (where / "capture/manifest.json").write_text(json.dumps({"schema": "kerncap-capture/nonsense"}))
 
 
 async def opened(st: Stage, *captures: Listed) -> None:

@@ -132,14 +132,16 @@ def test_cancelling_an_extraction_leaves_nothing(
         terminal.keys("e")
         terminal.wait("the program that runs")
         # A grid that never comes: it would wait for ever.
-        for key in ("Tab", "7"):
-            terminal.keys(key)
+        terminal.keys("Tab")
+        terminal.type("7")
+        terminal.wait(r"grid +7 ")
         terminal.keys("Enter")
         terminal.wait("waiting for the dispatch")
         terminal.keys("Escape")
         terminal.wait("nothing was left")
+        terminal.wait_gone("waiting for the dispatch")
         terminal.keys("x")
-        terminal.wait("stopped")
+        terminal.wait(r"stopped \(")
         terminal.keys("q")
         assert terminal.exit_status() == 0
     assert not (own_home / "isolated").exists()

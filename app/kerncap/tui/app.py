@@ -24,6 +24,8 @@ How the parts fit (read this before you add a screen):
   shift+enter or ctrl+enter do not reach us.
 - **Nothing blocks the event loop.** Long work runs in a thread (`self.run_worker(..., thread=True)`) and only
   posts messages that carry frozen snapshots (`kerncap.tui.messages`); pure functions make rows of them.
+- **Keys typed at once** are acted on one after the other (`kerncap.tui.key_order`): what a key opens or gives
+  the focus to gets the next one.
 - **Sentences**: `screen.tell("...", "error")` shows one in the status line. Names from programs never pass
   through markup: use `Content(text)` or `Text(text)`, never a bare `str` in a widget that parses markup.
 - **The end**: `q`, SIGHUP, SIGTERM and SIGINT all call `close_down()` of every screen from the top; a screen
@@ -50,12 +52,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
-from textual.app import App
 from textual.binding import BindingType
 from textual.message import Message
 from textual.screen import Screen
 
 from kerncap.tui.actions import REGISTRY, Action, bindings, keymap_problems
+from kerncap.tui.key_order import KeysInOrder
 from kerncap.tui.settings import DEFAULT_THEME, Remembered, Settings, over_ssh
 from kerncap.tui.theme import ANSI_THEME, THEMES
 
@@ -88,7 +90,7 @@ def _palette_provider() -> type[Provider]:
     return ActionProvider
 
 
-class KerncapApp(App[int]):
+class KerncapApp(KeysInOrder):
     """`kerncap tui`: `command` is the program to run at once, `None` to start with an empty leaderboard.
 
     `device` names the device for all that is run. `guided` shows a line of hints that leads through the loop.

@@ -144,8 +144,8 @@ class ExtractDialog(KerncapDialog[Path]):
         return Horizontal(Static(Content(label), markup=False), classes="field")
 
     def on_mount(self) -> None:
-        """The first choice has the focus; time passes on the progress page."""
-        self.query_one("#which").focus()
+        """The first choice has the focus, at once: `focus()` is a message, and the next key may have come."""
+        self.set_focus(self.query_one("#which"))
         self._show_room()
         self.set_interval(0.25, self._tick)
 

@@ -48,16 +48,18 @@ class FilterLine(Horizontal):
         """A prompt, the text, and what is wrong with it."""
         yield Static(Content(" /"), markup=False)
         yield Input(
-            id="filter-text", compact=True, placeholder="regular expression; ! before it: what does not match"
+            id="filter-text",
+            compact=True,
+            select_on_focus=False,  # opened again, it is gone on with
+            placeholder="regular expression; ! before it: what does not match",
         )
         yield Static("", markup=False, id="filter-problem")
 
-    def open(self, text: str, back: Widget) -> None:
-        """Shows the line with `text` to change; `back` gets the focus when it is done with."""
+    def open(self, back: Widget) -> None:
+        """Shows the line with the filter in use to change; `back` gets the focus when it is done with."""
         self._back = back
         self.display = True
         field = self.query_one(Input)
-        field.value = text
         # At once, not by `focus()`, which is a message: the next key may have been typed already.
         self.screen.set_focus(field)
         field.action_end()
@@ -88,9 +90,12 @@ class FilterLine(Horizontal):
 
     def action_drop(self) -> None:
         """Escape: no filter."""
-        self.query_one(Input).value = ""
-        self.post_message(self.Changed(Filter()))
+        self.clear()
         self.close()
+
+    def clear(self) -> None:
+        """No filter; said as any other change of the text."""
+        self.query_one(Input).value = ""
 
 
 class OutputPane(Vertical):

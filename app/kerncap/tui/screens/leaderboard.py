@@ -17,7 +17,7 @@ from kerncap.tui.leaderboard.detail import DetailPane
 from kerncap.tui.leaderboard.header import BoardHeader, Heading, State
 from kerncap.tui.leaderboard.keys import ACTIONS, GROUP
 from kerncap.tui.leaderboard.panes import FilterLine, OutputPane
-from kerncap.tui.leaderboard.ranking import SORTS, Filter, Sort
+from kerncap.tui.leaderboard.ranking import SORTS, Sort
 from kerncap.tui.leaderboard.table import BoardTable
 from kerncap.tui.messages import (
     Board,
@@ -348,7 +348,7 @@ class LeaderboardScreen(KerncapScreen):
         if line.display:
             line.type("slash", "/")
         else:
-            line.open(self.table.filter.text, self.table)
+            line.open(self.table)
 
     @on(FilterLine.Changed)
     def _filter_changed(self, message: FilterLine.Changed) -> None:
@@ -361,7 +361,7 @@ class LeaderboardScreen(KerncapScreen):
         if self.focused is not self.table:
             self.table.focus()
         elif self.table.filter.text:
-            self.post_message(FilterLine.Changed(Filter()))
+            self.query_one(FilterLine).clear()
 
     def action_freeze(self) -> None:
         """Rows stay where they are, or are sorted again."""
