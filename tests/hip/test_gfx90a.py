@@ -54,6 +54,17 @@ def kerncap(*words: str, cwd: Path) -> str:
     return done.stdout
 
 
+def test_two_of_them(tmp_path: Path) -> None:
+    program = str(build_program("in_place", "gfx90a").executable)
+    assert "sim:gfx90ax2: 2 dispatches" in kerncap(
+        "profile", "--device", "sim:gfx90ax2", "--", program, cwd=tmp_path
+    )
+
+
+def test_the_costs_are_its_own(tmp_path: Path) -> None:
+    assert "gfx90a (MI250X)" in kerncap("doctor", "--costs", cwd=tmp_path)
+
+
 def test_the_loop(tmp_path: Path) -> None:
     """Profile, extract, replay, rebuild and validate on the demonstration program."""
     demo = build(tmp_path / "decoder", device=DEVICE, tokens=2)

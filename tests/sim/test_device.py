@@ -214,6 +214,17 @@ def test_recursion_uses_private_memory(
     assert device.read("o", "<i4").tolist() == [depth(t % 8, [0]) for t in range(64)]
 
 
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_stack_that_is_too_small_is_a_fault(
+    simulator: Simulator, code_directory: Path, tmp_path: Path, arch: str
+) -> None:
+    device = Device(simulator, compile_device(SOURCE, "-O0", code_directory, arch), tmp_path)
+    answer = device.run("alloc o 256", "stack 64", *device.launch("recursion", "ptr o", 64, 64))[-1]
+    assert answer.startswith("fault write to memory that is not allocated"), answer
+    assert "bytes of private memory" in answer
+    assert "in kernel recursion" in answer
+
+
 def _awkward(rng: np.random.Generator, bits: int, n: int) -> np.ndarray:
     """Random bit patterns: all exponents, denormals, zeros, infinities, NaNs."""
     kind = np.dtype(f"<u{bits // 8}")

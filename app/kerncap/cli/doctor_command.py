@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -19,7 +20,9 @@ from kerncap.core.devices import DEFAULT_SIM, resolve_device
 def command(self_test: bool, costs: bool, device: str | None, as_json: bool) -> Any:
     """What this machine has, what it lacks, and how to get it. Exit 4 where something needed is missing."""
     if costs:
-        arch = (resolve_device(device).arch if device else None) or DEFAULT_SIM
+        # Only simulated devices have a table: a real one that is merely the default is passed over.
+        wanted = device or os.environ.get("KERNCAP_DEVICE", "")
+        arch = (resolve_device(wanted).arch if device or wanted.startswith("sim:") else None) or DEFAULT_SIM
         table = doctor.cost_table(arch)
         if as_json:
             emit_json({"schema": doctor.SCHEMA, "arch": arch, "costs": table.splitlines()})
