@@ -48,7 +48,7 @@ class Builder:
         self.environment = {**os.environ, **prefix.environment()}
 
     def build(self, name: str, extra: Sequence[str] = ()) -> Built:
-        """The program, shared library or code object made of programs/NAME.hip."""
+        """The program, shared library or code object made of programs/NAME.hip, with `extra` options."""
         source, header = PROGRAMS / f"{name}.hip", PROGRAMS / "check.h"
         digest = hashlib.sha256(Path(__file__).read_bytes())
         for part in (
@@ -89,7 +89,8 @@ class Builder:
             words = [hipcc, *options, "-c", str(source), "-o", str(compiled)]
             self.run(words)
             shared = ["-shared"] if built.name in _LIBRARIES else []
-            linking = [*arches, *self.prefix.link_options(), "-fuse-ld=lld", *shared]
+            linked = [option for option in extra if option == "-fgpu-rdc"]
+            linking = [*arches, *self.prefix.link_options(), "-fuse-ld=lld", *shared, *linked]
             self.run([hipcc, *linking, str(compiled), "-o", str(made)])
         final = [word.replace(str(into), str(built.folder)) for word in words]
         entry = {"directory": str(PROGRAMS), "file": str(source), "arguments": final}

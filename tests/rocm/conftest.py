@@ -53,6 +53,7 @@ def run(prefix: Prefix) -> Callable[..., Run]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("KERNCAP_")}
         environment.pop("LD_PRELOAD", None)
         environment |= {
+            **prefix.environment(),
             "KERNCAP_SIM": device,
             "LD_LIBRARY_PATH": str(native_path(SIM_RUNTIME).parent),
             **variables,

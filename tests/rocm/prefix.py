@@ -28,7 +28,8 @@ from pathlib import Path
 
 PACKAGES = ("hipcc", "libamdhip64-dev", "patchelf")
 ROCBLAS = ("librocblas-dev",)
-_VERSION = 1  # of the layout: a folder of another one is made anew
+LLAMA = ("llama.cpp-tools", "libggml0-backend-hip")
+_VERSION = 2  # of the layout: a folder of another one is made anew
 _LIB = "usr/lib/x86_64-linux-gnu"
 _LOADER = f"{_LIB}/ld-linux-x86-64.so.2"
 _ASIDE = "usr/lib/rocr"
@@ -93,8 +94,11 @@ class Prefix:
         ]
 
     def environment(self) -> dict[str, str]:
-        """Variables that the folder's hipcc needs: it takes CUDA's compiler where there is one."""
-        return {"HIP_PLATFORM": "amd"}
+        """Variables for the folder's hipcc, which would take CUDA's compiler where there is one, and for its
+        programs: what HIP compiles for itself when a program starts is kept away from the user's cache.
+        """
+        cache = Path(tempfile.gettempdir()) / f"kerncap-test-comgr-{os.getuid()}"
+        return {"HIP_PLATFORM": "amd", "AMD_COMGR_CACHE_DIR": str(cache)}
 
 
 def _default_root() -> Path:
@@ -102,7 +106,7 @@ def _default_root() -> Path:
     return Path(cache) / "kerncap-tests" / "rocm"
 
 
-def find_prefix(packages: Sequence[str] = (*PACKAGES, *ROCBLAS)) -> Prefix:
+def find_prefix(packages: Sequence[str] = (*PACKAGES, *ROCBLAS, *LLAMA)) -> Prefix:
     """The folder with `packages` and all that they depend on; made where it is not there yet.
 
     Raises Unavailable: not x86-64, no apt, no Debian mirror in its configuration, not reachable, not enough
@@ -235,6 +239,9 @@ def _arrange(tree: Path, root: Path) -> None:
     for name in ("bin", "sbin", "lib", "lib64"):
         if not (tree / name).exists():
             (tree / name).symlink_to(f"usr/{name}")
+    # llama.cpp looks for its backends in a folder of the system's, and beside the program.
+    for backend in (tree / _LIB).glob("ggml/backends*/*.so"):
+        (tree / "usr/bin" / backend.name).symlink_to(root / backend.relative_to(tree))
     # Where the dynamic linker stands under its usual name, as the libc package has it.
     (tree / "usr/lib64").mkdir(exist_ok=True)
     aside = tree / _ASIDE
@@ -252,12 +259,14 @@ def _arrange(tree: Path, root: Path) -> None:
     _run([*patchelf, *change, *map(str, programs)])
     # A library with a DT_RUNPATH does not look where the program's DT_RPATH says (ld.so(8)).
     lib = tree / _LIB
-    compiler = [p for p in (*lib.glob("libLLVM*.so*"), *lib.glob("libclang*.so*")) if not p.is_symlink()]
-    _run([*patchelf, "--remove-rpath", *map(str, compiler)])
+    patterns = ("libLLVM*.so*", "libclang*.so*", "lib*llama*.so*", "libggml*.so*", "llama/*.so*", "ggml/*/*.so*")
+    own_path = [path for pattern in patterns for path in lib.glob(pattern) if not path.is_symlink()]
+    _run([*patchelf, "--remove-rpath", *map(str, own_path)])
 
 
 def _library_folders(tree: Path) -> list[Path]:
-    return [tree / _LIB, *tree.glob("usr/lib/llvm-*/lib")]
+    places = [tree / _LIB, tree / _LIB / "llama", *tree.glob("usr/lib/llvm-*/lib")]
+    return [place for place in places if place.is_dir()]
 
 
 def _programs(tree: Path) -> Iterator[Path]:

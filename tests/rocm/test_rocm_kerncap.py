@@ -12,10 +12,11 @@ from rocm.prefix import Prefix
 from rocm.running import own_counts
 from rocm.watching import Kerncap, counts
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 Build = Callable[..., Built]
 ALL = ["copies", "launches", "streams", "allocations", "graph", "cooperative", "device_heap", "modules"]
+ALL += ["threads", "signalling", "rtc"]
 
 
 @pytest.fixture
@@ -60,6 +61,10 @@ CASES = [
     ("graph", "branch", 5),
     ("cooperative", "shift_and_add", 2),
     ("cooperative", "sum_of_block", 1),
+    ("threads", "work", 300),
+    ("threads", "count", 77),
+    ("signalling", "add_managed", 2),
+    ("rtc", "axpy<float>", 1),
     ("modules", "from_plugin", 2),
     ("modules", "scale", 2),
 ]
@@ -80,8 +85,8 @@ def test_any_kernel_is_taken_out_and_gives_what_the_program_got(
     assert (extracted["device"], extracted["arch"]) == ("sim:gfx942", "gfx942")
     timing = kerncap.document("replay", "out", "--iterations", "3")
     assert timing["median_ns"] > 0
-    if kernel.startswith("__amd_rocclr_") or name == "modules":
-        return  # HIP's own have no source here, and those of modules come from other folders
+    if kernel.startswith("__amd_rocclr_") or name in ("modules", "rtc"):
+        return  # their source is elsewhere, or a string
     assert extracted["source"]["variant"] == "kernel_variant.cpp"
     kerncap.rebuild("out")
     assert kerncap.document("validate", "out", "--hsaco", "optimized.hsaco")["verdict"] == "IDENTICAL"
@@ -121,10 +126,13 @@ def test_two_kernels_of_one_name_in_two_libraries(build: Build, kerncap: Kerncap
         assert variant.read_text() == (PROGRAMS / f"{source}.hip").read_text()
 
 
-@pytest.mark.parametrize("kernel", ["say", "push"])
+@pytest.mark.parametrize("kernel", ["say", "push", "borrow"])
 def test_a_kernel_that_the_host_serves_is_said_to_be_one(build: Build, kerncap: Kerncap, kernel: str) -> None:
     made = command(build, "device_heap")
-    extracted = kerncap.document("extract", kernel, "-o", "out", "--", *made, code=3)
+    extracted, stderr = kerncap.document_and_stderr(
+        "extract", kernel, "-o", "out", "--keep-running", "--", *made, code=3
+    )
+    assert own_counts(stderr) == {"say": 1, "push": 2, "pop_all": 2, "borrow": 1}  # the program went on
     assert any("listener" in warning for warning in extracted["warnings"])
     assert "needs_listener" in kerncap.document("inspect", "out")["capture"]["dispatch"]["flags"]
     error = kerncap.document("replay", "out", code=None)

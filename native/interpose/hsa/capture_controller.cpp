@@ -171,10 +171,23 @@ void CaptureController::wait_while_active() {
   ended_.wait(lock, [this] { return active_.load() == nullptr; });
 }
 
-void CaptureController::capture_ended() {
+bool CaptureController::put_off(std::function<void()> call) {
+  if (active_.load(std::memory_order_acquire) == nullptr) return false;
   const std::lock_guard lock(mutex_);
-  active_.store(nullptr, std::memory_order_seq_cst);
-  ended_.notify_all();
+  if (active_.load() == nullptr) return false;
+  put_off_.push_back(std::move(call));
+  return true;
+}
+
+void CaptureController::capture_ended() {
+  std::vector<std::function<void()>> calls;
+  {
+    const std::lock_guard lock(mutex_);
+    active_.store(nullptr, std::memory_order_seq_cst);
+    calls.swap(put_off_);
+    ended_.notify_all();
+  }
+  for (const auto& call : calls) call();
 }
 
 void CaptureController::process_ends() { wait_while_active(); }

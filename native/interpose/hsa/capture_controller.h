@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -54,6 +55,11 @@ class CaptureController {
   // Every capture ends: its waits have limits.
   void wait_while_active();
 
+  // Keeps a call that frees memory for the end of the capture that is under way. False: there is none. It
+  // must not wait for that end: the captured kernel itself may be waiting for the free, which it asked of the
+  // host.
+  bool put_off(std::function<void()> call);
+
   // The capture thread's last act.
   void capture_ended();
 
@@ -76,6 +82,7 @@ class CaptureController {
 
   std::mutex mutex_;
   std::condition_variable ended_;
+  std::vector<std::function<void()>> put_off_;
   CaptureRequest request_;
   std::optional<Pattern> pattern_;
   // What the pattern means among the code that is loaded: looked up again when that changes.

@@ -17,7 +17,7 @@ Process* prepared() {
   return p;
 }
 
-// What changes, moves or frees memory waits for the end of a capture.
+// What changes, moves or unmaps memory waits for the end of a capture; what frees it is put off until then.
 Process* settled() {
   Process* p = prepared();
   if (p != nullptr) p->captures.wait_while_active();
@@ -35,8 +35,13 @@ hsa_status_t pool_allocate(hsa_amd_memory_pool_t pool, std::size_t size, std::ui
 
 // The entry goes before the memory does: another thread may be given the same address at once.
 hsa_status_t pool_free(void* ptr) {
-  if (Process* p = settled()) p->allocations.freed(ptr);
-  return api().amd.hsa_amd_memory_pool_free_fn(ptr);
+  Process* p = prepared();
+  if (p == nullptr) return api().amd.hsa_amd_memory_pool_free_fn(ptr);
+  const auto free_now = [p, ptr] {
+    p->allocations.freed(ptr);
+    return api().amd.hsa_amd_memory_pool_free_fn(ptr);
+  };
+  return p->captures.put_off(free_now) ? HSA_STATUS_SUCCESS : free_now();
 }
 
 hsa_status_t memory_allocate(hsa_region_t region, std::size_t size, void** ptr) {
@@ -47,8 +52,13 @@ hsa_status_t memory_allocate(hsa_region_t region, std::size_t size, void** ptr) 
 }
 
 hsa_status_t memory_free(void* ptr) {
-  if (Process* p = settled()) p->allocations.freed(ptr);
-  return api().core.hsa_memory_free_fn(ptr);
+  Process* p = prepared();
+  if (p == nullptr) return api().core.hsa_memory_free_fn(ptr);
+  const auto free_now = [p, ptr] {
+    p->allocations.freed(ptr);
+    return api().core.hsa_memory_free_fn(ptr);
+  };
+  return p->captures.put_off(free_now) ? HSA_STATUS_SUCCESS : free_now();
 }
 
 hsa_status_t allow_access(std::uint32_t count, const hsa_agent_t* agents, const std::uint32_t* flags,

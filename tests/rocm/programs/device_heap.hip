@@ -34,6 +34,17 @@ __global__ void pop_all(Node** lists, int* sums) {
   sums[i] = sum;
 }
 
+// Blocks too large for the heap's slabs: the host allocates and frees each while the kernel runs.
+__global__ void borrow(int* sums, int words) {
+  auto* block = static_cast<int*>(malloc(words * sizeof(int)));
+  if (block == nullptr) return;
+  for (int k = 0; k < words; k += 512) block[k] = k + static_cast<int>(threadIdx.x);
+  int sum = 0;
+  for (int k = 0; k < words; k += 512) sum += block[k];
+  free(block);
+  sums[threadIdx.x] = sum;
+}
+
 int main() {
   say<<<2, 8>>>(10);
   launched("say");
@@ -50,5 +61,10 @@ int main() {
     const std::vector<int> got = host_vector(sums, lists);
     for (int i = 0; i < lists; ++i) EXPECT(got[i] == rounds * i + rounds * (rounds - 1) / 2);
   }
+  constexpr int words = 100'000, borrowers = 8, steps = (words + 511) / 512;
+  borrow<<<1, borrowers>>>(sums, words);
+  launched("borrow");
+  const std::vector<int> got = host_vector(sums, borrowers);
+  for (int t = 0; t < borrowers; ++t) EXPECT(got[t] == 512 * (steps * (steps - 1) / 2) + steps * t);
   return finish();
 }
