@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from kerncap.core.codeobject import read_code_object, read_file
+from kerncap.core.codeobject import CodeObject, read_code_object, read_file
 from kerncap.core.compile_command import CompileCommand, with_defines
 from kerncap.core.device_compile import DeviceCompile, Probe
 from kerncap.core.dwarf import KernelDebug, kernel_debug
@@ -105,7 +105,7 @@ def _from_database(search: _Search) -> _Chosen | None:
     if not commands:
         return None
     certain = [c for c in commands if search.debug and _same(c.file, search.debug.unit)]
-    certain = certain or [c for c in commands if _object_defines(c, search.request)]
+    certain = certain or _by_objects(commands, search.request)
     for command in certain:
         found = _confirm(search, [command])
         if found:
@@ -130,14 +130,37 @@ def _same(path: Path, other: str) -> bool:
         return str(path) == other
 
 
-def _object_defines(command: CompileCommand, request: SourceRequest) -> bool:
-    """Whether the unit's object file in the build directory has the kernel, as it was built last."""
-    if command.output is None or not os.path.isfile(command.output):
-        return False
+def _by_objects(commands: Sequence[CompileCommand], request: SourceRequest) -> list[CompileCommand]:
+    """Units whose object file in the build directory has the kernel, as it was built last; those whose object
+    has the captured instructions first, since several units may define the same name.
+    """
     try:
-        return any(c.has_kernel(request.symbol) for c in read_file(command.output))
+        captured = _instructions(read_code_object(request.code_object), request.symbol)
     except KerncapError:
-        return False
+        captured = None
+    same: list[CompileCommand] = []
+    others: list[CompileCommand] = []
+    for command in commands:
+        if command.output is None or not os.path.isfile(command.output):
+            continue
+        try:
+            found = [c for c in read_file(command.output) if c.has_kernel(request.symbol)]
+            alike = captured and any(_instructions(c, request.symbol) == captured for c in found)
+        except KerncapError:
+            continue
+        if found:
+            (same if alike else others).append(command)
+    return [*same, *others]
+
+
+def _instructions(code: CodeObject, symbol: str) -> bytes | None:
+    """The bytes of a kernel in a code object, linked or not; None where its symbol has no code."""
+    found = next((s for s in code.elf.symbols if s.name == symbol and s.section and s.size), None)
+    if found is None or found.section >= len(code.elf.sections):
+        return None
+    section = code.elf.sections[found.section]
+    start = found.value - section.address
+    return bytes(code.elf.content(section)[start : start + found.size])
 
 
 def _rank(search: _Search, commands: Sequence[CompileCommand]) -> list[CompileCommand]:
