@@ -1,0 +1,122 @@
+"""The situations S1-S7 of tests/CASES.md from end to end: a program, the command lines, the exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from whole import DEVICE, built, document
+
+from kerncap.core.native import SIM_HIP, native_path
+from support.build import PROGRAMS, Program, build_program
+from support.package import APP
+
+pytestmark = built
+
+
+def copy_of(name: str, where: Path) -> tuple[Program, Path]:
+    """A program and its source in directories of their own, with compile commands that say so."""
+    program = build_program(name)
+    source, folder = where / "tree", where / "build"
+    source.mkdir()
+    for path in [*PROGRAMS.glob(f"{name}*"), *PROGRAMS.glob("*.h")]:
+        shutil.copy(path, source)
+    shutil.copytree(program.folder, folder)
+    rows = json.loads((folder / "compile_commands.json").read_text())
+    text = json.dumps(rows).replace(str(PROGRAMS), str(source)).replace(str(program.folder), str(folder))
+    (folder / "compile_commands.json").write_text(text)
+    return Program(name, folder / name, folder, source), source
+
+
+def extract(kernel: str, program: Program, cwd: Path, *options: str) -> Any:
+    return document("extract", kernel, "-o", "out", *options, "--", str(program.executable), cwd=cwd)
+
+
+def make(target: str, reproducer: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(APP), "KERNCAP_DEVICE": DEVICE}
+    command = ["make", "-C", str(reproducer), target]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def edit_commands(program: Program, **replaced: str) -> None:
+    """Words of the compile commands, by what they begin with (`_` for `-`)."""
+    path = program.folder / "compile_commands.json"
+    rows = json.loads(path.read_text())
+    for row in rows:
+        for old, new in replaced.items():
+            begin = old.replace("_", "-")
+            row["arguments"] = [new if word.startswith(begin) else word for word in row["arguments"]]
+    path.write_text(json.dumps(rows))
+
+
+def test_a_template_and_what_stands_before_a_kernels_name(tmp_path: Path) -> None:  # S1
+    program = build_program("templates")
+    text = (program.source / "templates.hip").read_text()
+    made = extract("_Z5scaleIL4Kind39EfEvPT0_i", program, tmp_path)
+    line = 1 + text[: text.index("__global__ void __launch_bounds__(256) scale(")].count("\n")
+    assert made["source"]["definition"] == f"kernel_variant.cpp:{line}"
+    make("validate", tmp_path / "out")
+
+
+def test_a_name_that_two_units_define(tmp_path: Path) -> None:  # S2
+    program, source = copy_of("templates", tmp_path)
+    report = document("profile", "--", str(program.executable), cwd=tmp_path)
+    variants = set()
+    for kernel in report["kernels"]:
+        if kernel["symbol"] == "twin":
+            extract(kernel["id"], program, tmp_path, "--force")
+            make("validate", tmp_path / "out")
+            variants.add((tmp_path / "out" / "kernel_variant.cpp").read_text())
+    assert variants == {(source / f"{unit}.hip").read_text() for unit in ("templates", "templates_twin")}
+
+
+def test_no_compile_commands(tmp_path: Path) -> None:  # S3
+    program, source = copy_of("in_place", tmp_path)
+    (program.folder / "compile_commands.json").unlink()
+    shutil.copytree(native_path(SIM_HIP).parent / "include", source / "include")
+    made = extract("advance", program, tmp_path, "--source-dir", str(source))
+    assert made["source"]["variant"] == "kernel_variant.cpp"
+    assert any("No compile command of this unit is known" in note for note in made["source"]["notes"])
+    make("validate", tmp_path / "out")
+    made = extract("advance", program, tmp_path, "--force")
+    assert made["source"]["variant"] is None
+    assert "no compile_commands.json" in made["source"]["reason"]
+
+
+@pytest.mark.parametrize("arch", ["native", "gfx942:sramecc+:xnack-", "gfx90a"])
+def test_another_target_in_the_compile_command(arch: str, tmp_path: Path) -> None:  # S4
+    program, _ = copy_of("in_place", tmp_path)
+    edit_commands(program, __offload_arch=f"--offload-arch={arch}")
+    assert extract("advance", program, tmp_path)["source"]["rebuilt"] == "identical"
+    make("validate", tmp_path / "out")
+
+
+def test_a_python_function_of_a_similar_name(tmp_path: Path) -> None:  # S5
+    program, source = copy_of("in_place", tmp_path)
+    (source / "advance.py").write_text("import triton\n\n@triton.jit\ndef advance(x, scale, n):\n    pass\n")
+    made = extract("advance", program, tmp_path, "--source-dir", str(source))
+    assert made["source"]["language"] == "hip"
+    assert (tmp_path / "out" / "kernel_variant.cpp").read_text() == (source / "in_place.hip").read_text()
+
+
+def test_the_tree_is_gone_or_another_since(tmp_path: Path) -> None:  # S6
+    program, source = copy_of("in_place", tmp_path)
+    extract("advance", program, tmp_path)
+    (source / "in_place.hip").write_text("#error changed\n")
+    make("validate", tmp_path / "out")
+    shutil.rmtree(source)
+    shutil.rmtree(program.folder)
+    make("validate", tmp_path / "out")
+
+
+def test_triton_is_refused_and_not_guessed_at(tmp_path: Path) -> None:  # S7
+    program = str(build_program("in_place").executable)
+    words = ("advance", "--language", "triton", "-o", "out", "--", program)
+    assert "'auto', 'hip', 'none'" in document("extract", *words, cwd=tmp_path, code=2)["error"]
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,7 @@
+#pragma once
+
+struct Task {
+  const float* in;
+  float* out;
+  int n;
+};
