@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+ARCHES = ["gfx942", "gfx90a"]
 # First register of each field: distinct, aligned for the widest tuple.
 BASE = {"D": 8, "0": 64, "1": 96, "2": 128, "A": 4, "V": 160, "W": 192, "G": 8, "g": 64}
 
@@ -329,10 +330,10 @@ def better(name: str, slots: str, old: tuple[str, str]) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clang", default=f"{sys.executable} -m ziglang clang")
-    parser.add_argument("arch", nargs="*", default=["gfx942"])
+    parser.add_argument("arch", nargs="*", default=ARCHES)
     options = parser.parse_args()
     mnemonics = json.loads((HERE / "mnemonics.json").read_text())
-    for arch in options.arch or ["gfx942"]:
+    for arch in options.arch:
         rows = sweep(options.clang.split(), arch, mnemonics[arch])
         out = [f"// Made by gen/make_tables.py for {arch}; not edited by hand."]
         for (encoding, opcode), (name, slots) in sorted(rows.items()):
