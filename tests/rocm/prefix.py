@@ -259,7 +259,14 @@ def _arrange(tree: Path, root: Path) -> None:
     _run([*patchelf, *change, *map(str, programs)])
     # A library with a DT_RUNPATH does not look where the program's DT_RPATH says (ld.so(8)).
     lib = tree / _LIB
-    patterns = ("libLLVM*.so*", "libclang*.so*", "lib*llama*.so*", "libggml*.so*", "llama/*.so*", "ggml/*/*.so*")
+    patterns = (
+        "libLLVM*.so*",
+        "libclang*.so*",
+        "lib*llama*.so*",
+        "libggml*.so*",
+        "llama/*.so*",
+        "ggml/*/*.so*",
+    )
     own_path = [path for pattern in patterns for path in lib.glob(pattern) if not path.is_symlink()]
     _run([*patchelf, "--remove-rpath", *map(str, own_path)])
 

@@ -95,7 +95,6 @@ def test_its_benchmark_and_its_completion_run(prefix: Prefix, models: dict[tuple
     )
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.split()) >= 8
-    assert "MI250X" in done.stderr
 
 
 # A model, and what a kernel of its token generation is named.
@@ -127,7 +126,7 @@ def test_its_kernels_are_taken_out_of_it(
     extracted = kerncap.document("extract", kernel["id"], "--dispatch", last, "-o", "out", "--", *command)
     assert extracted["dispatch"] == kernel["calls"]
     assert extracted["changed_bytes"] > 0
-    assert extracted["source"]["kind"] == "none"
+    assert extracted["source"]["variant"] is None
     assert extracted["source"]["reason"]
     assert extracted["baseline"]["verdict"] == "IDENTICAL", extracted
     assert kerncap.document("validate", "out")["verdict"] == "IDENTICAL"
