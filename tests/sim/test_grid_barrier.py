@@ -75,7 +75,7 @@ def test_a_barrier_that_not_all_reach_is_stopped(simulator: Simulator, code: Pat
 
 
 def test_a_fault_leaves_no_wave_counted(simulator: Simulator, code: Path) -> None:
-    answers = run(simulator, code, *rounds(code, broken=3), *rounds(code))
+    answers = run(simulator, code, *rounds(code, broken=3), *rounds(code), before=("seconds 20",))
     launches = [answer for answer in answers if answer.startswith("fault") or "cycles=" in answer]
     assert launches[0].startswith("fault trap")
     assert launches[1].startswith("ok")
