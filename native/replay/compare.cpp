@@ -86,13 +86,36 @@ Comparer::~Comparer() {
   if (data_fd_ >= 0) ::close(data_fd_);
 }
 
-CompareResult Comparer::compare(const std::vector<Expectation>& expected, const RangeSet* scope) {
+std::vector<Comparer::Window> Comparer::windows_of(const std::vector<Expectation>& expected,
+                                                   const RangeSet* scope) const {
   std::vector<Window> windows;
+  std::vector<std::size_t> whole;  // those that are one block of memory.pre, and should be as it was
+  std::vector<ReplayMemory::Block> blocks;
   for (const Expectation& item : expected) {
-    for (std::uint64_t at = item.piece.captured; at < item.piece.end(); at += kWindow) {
-      windows.push_back({&item, at, std::min(kWindow, item.piece.end() - at)});
+    for (std::uint64_t at = item.piece.captured; at < item.piece.end();) {
+      const unsigned char* const before = item.base + (at - item.piece.captured);
+      const std::uint64_t to_end = memory_.to_block_end(before);
+      const std::uint64_t bytes = std::min(to_end == 0 ? kWindow : to_end, item.piece.end() - at);
+      windows.push_back({&item, at, bytes, false});
+      at += bytes;
+      if (to_end != kWindow || bytes != kWindow) continue;
+      const Window& window = windows.back();
+      if (scope != nullptr && scope->intersect(RangeSet({{window.begin, bytes}})).empty()) continue;
+      if (item.overlays != nullptr) {
+        const std::size_t i = first_overlay(*item.overlays, window.begin);
+        if (i < item.overlays->size() && (*item.overlays)[i].address < at) continue;
+      }
+      whole.push_back(windows.size() - 1);
+      blocks.push_back({item.piece.live + (window.begin - item.piece.captured), before});
     }
   }
+  const std::vector<bool> same = memory_.as_captured(blocks);
+  for (std::size_t i = 0; i < whole.size(); ++i) windows[whole[i]].same = same[i];
+  return windows;
+}
+
+CompareResult Comparer::compare(const std::vector<Expectation>& expected, const RangeSet* scope) {
+  const std::vector<Window> windows = windows_of(expected, scope);
   parallel_for(windows.size(), [&](std::uint64_t i) { compare_window(windows[i], scope); });
   if (scope == nullptr) {
     for (const Range& range : memory_.slack()) compare_slack(range);
@@ -116,6 +139,10 @@ void Comparer::compare_window(const Window& window, const RangeSet* scope) {
   };
   std::uint64_t compared = 0;
   auto compare_part = [&](std::uint64_t begin, std::uint64_t stop) {
+    if (window.same) {
+      compared += stop - begin;
+      return;
+    }
     fetch();
     for_each_part(item, begin, stop, [&](std::uint64_t at, std::uint64_t n, const unsigned char* wanted) {
       compare_span(item, at, found + (at - window.begin), wanted, n);

@@ -68,7 +68,9 @@ class Comparer {
   struct Window {
     const Expectation* item;
     std::uint64_t begin, bytes;
+    bool same = false;  // the device says so
   };
+  std::vector<Window> windows_of(const std::vector<Expectation>& expected, const RangeSet* scope) const;
   void compare_window(const Window& window, const RangeSet* scope);
   void compare_span(const Expectation& item, std::uint64_t address, const unsigned char* found,
                     const unsigned char* wanted, std::uint64_t bytes);

@@ -14,14 +14,14 @@ std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kAlign - 1) / kAlig
 DeviceShadow::~DeviceShadow() { release(); }
 
 void DeviceShadow::release() {
-  if (buffer_ != nullptr) runtime_.amd.hsa_amd_memory_pool_free_fn(buffer_);
-  buffer_ = nullptr;
+  if (buffer_ != 0) runtime_.free_on_device(buffer_);
+  buffer_ = 0;
   ranges_.clear();
   kept_.clear();
 }
 
 void DeviceShadow::keep(const RangeSet& ranges) {
-  if (agent_.coarse.handle == 0 || ranges.minus(ranges_).empty()) return;
+  if (ranges.minus(ranges_).empty()) return;
   RangeSet all = ranges_;
   all.unite(ranges);
   release();
@@ -31,16 +31,10 @@ void DeviceShadow::keep(const RangeSet& ranges) {
     kept.push_back({range, total});
     total += aligned(range.bytes);
   }
-  if (runtime_.amd.hsa_amd_memory_pool_allocate_fn(agent_.coarse, total, 0, &buffer_) !=
-      abi::HSA_STATUS_SUCCESS) {
-    buffer_ = nullptr;  // restored from the host then
-    return;
-  }
+  buffer_ = runtime_.allocate_on_device(agent_, total);
+  if (buffer_ == 0) return;  // restored from the host then
   for (const Kept& item : kept) {
-    runtime_.check(
-        runtime_.core.hsa_memory_copy_fn(static_cast<char*>(buffer_) + item.offset,
-                                         reinterpret_cast<const void*>(item.range.base), item.range.bytes),
-        "keeping a copy on the device");
+    runtime_.copy_on_device(buffer_ + item.offset, item.range.base, item.range.bytes);
   }
   ranges_ = std::move(all);
   kept_ = std::move(kept);
@@ -51,11 +45,7 @@ bool DeviceShadow::restore(std::uint64_t address, std::uint64_t bytes) {
                                       [](std::uint64_t at, const Kept& k) { return at < k.range.end(); });
   if (found == kept_.end() || found->range.base > address || address + bytes > found->range.end())
     return false;
-  runtime_.check(
-      runtime_.core.hsa_memory_copy_fn(
-          reinterpret_cast<void*>(address),
-          static_cast<const char*>(buffer_) + found->offset + (address - found->range.base), bytes),
-      "restoring from the copy on the device");
+  runtime_.copy_on_device(address, buffer_ + found->offset + (address - found->range.base), bytes);
   restored_bytes_ += bytes;
   return true;
 }

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "replay/backend.h"
 #include "replay/range_set.h"
-#include "replay/runtime.h"
 
 namespace kerncap::replay {
 
@@ -34,7 +34,7 @@ class DeviceShadow {
 
   const Runtime& runtime_;
   Agent agent_;
-  void* buffer_ = nullptr;
+  std::uint64_t buffer_ = 0;
   RangeSet ranges_;
   std::vector<Kept> kept_;  // by address
   std::uint64_t restored_bytes_ = 0;

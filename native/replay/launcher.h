@@ -43,6 +43,8 @@ class Launcher {
   // Orders what follows after every store so far, and drops what is cached by a compute unit.
   void settle();
 
+  // What times come from: the dispatch itself, or the system's clock around it.
+  [[nodiscard]] const char* timer() const { return timestamps_ ? "dispatch" : "system"; }
   [[nodiscard]] std::uint64_t queue_address() const { return reinterpret_cast<std::uint64_t>(queue_); }
 
  private:

@@ -6,6 +6,7 @@
 // else the class of what kept it from starting: 2 usage, 4 device or address range, 6 damaged capture.
 // --no-write-tracking treats a simulated device as hardware, which does not tell what a dispatch stores to,
 // and whose memory the host may not touch; --no-timestamps, as if dispatches had none of their own.
+// kerncap-replay-cuda is the same for captures of NVIDIA GPUs (backend.h).
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "replay/backend.h"
 #include "replay/error.h"
 #include "replay/mapped_file.h"
 #include "replay/replay_memory.h"
@@ -29,7 +31,7 @@ using namespace kerncap::replay;  // NOLINT
 
 struct Options {
   std::string capture;
-  std::string runtime = "libhsa-runtime64.so.1";
+  std::string runtime = kDefaultRuntime;
   int device = -1;
   unsigned layouts = 8;
   bool track_writes = true;
@@ -147,6 +149,12 @@ int main(int argc, char** argv) {
   });
   Channel channel;
   if (failure.text.empty()) failure = attempt([&] { status = run_session(options, prepared, channel); });
+  if (failure.kind == ErrorClass::collision && prepared.reservation != nullptr &&
+      layout_attempt() + 1 < options.layouts) {
+    // The runtime itself took a captured range.
+    ::dup2(channel.fd(), STDOUT_FILENO);
+    start_again(argv);
+  }
   if (!failure.text.empty()) {
     channel.error(error_class_name(failure.kind), 0, failure.text);
     status = exit_status(failure.kind);

@@ -12,19 +12,6 @@ namespace {
 
 using abi::HSA_STATUS_SUCCESS;
 
-// Words of a segment that point into the captured code object, moved to where the code object is now.
-void relocate(std::vector<unsigned char>& bytes, std::uint64_t address, const Range& code,
-              std::uint64_t shift) {
-  if (shift == 0) return;
-  for (std::uint64_t at = (8 - address % 8) % 8; at + 8 <= bytes.size(); at += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, 8);
-    if (word - code.base >= code.bytes) continue;
-    word += shift;
-    std::memcpy(bytes.data() + at, &word, 8);
-  }
-}
-
 }  // namespace
 
 Module::Module(Runtime& runtime, const Agent& agent, std::string name, std::vector<unsigned char> content,
@@ -112,80 +99,19 @@ Range Module::variable(const std::string& name) const {
   return {address, bytes};
 }
 
-void Module::add_piece(const snapshot::CaptureReader& capture, const ReplayMemory& memory,
-                       const snapshot::RegionRecord& region, std::uint64_t captured, std::uint64_t live,
-                       std::uint64_t bytes) {
-  const std::uint64_t offset = captured - region.address;
-  const unsigned char* const source = memory.before(region) + offset;
-  std::vector<unsigned char> before(source, source + bytes), after = before;
-  for (const snapshot::ChangeRecord& change : capture.changes) {
-    const std::uint64_t lo = std::max(change.address, captured);
-    const std::uint64_t hi = std::min(change.address + change.bytes, captured + bytes);
-    if (lo < hi)
-      std::memcpy(after.data() + (lo - captured), memory.after_bytes(change) + (lo - change.address),
-                  hi - lo);
-  }
-  const auto& code = capture.code_object(capture.dispatch.code_object).record;
-  relocate(before, captured, {code.load_base, code.load_bytes}, base_ - code.load_base);
-  relocate(after, captured, {code.load_base, code.load_bytes}, base_ - code.load_base);
-  before_.push_back(std::move(before));
-  after_.push_back(std::move(after));
-  pieces_.push_back({captured, live, bytes, before_.back().data(), region.id, offset});
-}
-
 void Module::bind_data(const snapshot::CaptureReader& capture, const ReplayMemory& memory, bool same) {
-  const std::uint32_t kernel_code = capture.dispatch.code_object;
-  const std::int64_t captured_delta = capture.code_object(kernel_code).record.load_delta;
-  std::vector<const snapshot::RegionRecord*> segments;
-  for (const snapshot::Region& item : capture.regions) {
-    const snapshot::RegionRecord& region = item.record;
-    if (region.kind == snapshot::RegionKind::code_segment && region.code_object == kernel_code &&
-        (region.flags & snapshot::kSaved) != 0) {
-      segments.push_back(&region);
-    }
-  }
-  if (same) {
-    for (const snapshot::RegionRecord* region : segments) {
-      const std::uint64_t live = region->address + static_cast<std::uint64_t>(delta_ - captured_delta);
-      add_piece(capture, memory, *region, region->address, live, region->bytes);
-    }
+  const auto& code = capture.code_object(capture.dispatch.code_object).record;
+  const Moved moved = [&](std::uint64_t word) {
+    return word - code.load_base < code.load_bytes ? word + (base_ - code.load_base) : word;
+  };
+  if (!same) {
+    bind_variables(capture, memory, [this](const std::string& name) { return variable(name); }, moved);
     return;
   }
-  RangeSet covered;
-  for (const snapshot::Variable& item : capture.variables) {
-    const snapshot::VariableRecord& wanted = item.record;
-    if (wanted.code_object != kernel_code || wanted.bytes == 0) continue;
-    const auto inside = [&](const snapshot::RegionRecord* region) {
-      return region->address <= wanted.address &&
-             wanted.address + wanted.bytes <= region->address + region->bytes;
-    };
-    const auto region = std::find_if(segments.begin(), segments.end(), inside);
-    if (region == segments.end()) continue;
-    const Range here = variable(item.name);
-    if (here.bytes != wanted.bytes) {
-      unmatched_.push_back(item.name);
-      continue;
-    }
-    add_piece(capture, memory, **region, wanted.address, here.base, wanted.bytes);
-    covered.unite(RangeSet({{wanted.address, wanted.bytes}}));
+  for (const snapshot::RegionRecord* region : segments(capture)) {
+    const std::uint64_t live = region->address + static_cast<std::uint64_t>(delta_ - code.load_delta);
+    add_piece(capture, memory, *region, region->address, live, region->bytes, moved);
   }
-  // What the application's run changed and this module has no place for. Changes are recorded in granules:
-  // the bytes beside a variable are among them, and do not differ.
-  std::vector<Range> changed;
-  for (const snapshot::ChangeRecord& change : capture.changes) {
-    for (const snapshot::RegionRecord* region : segments) {
-      if (change.region != region->id) continue;
-      const unsigned char* const before = memory.before(*region) + (change.address - region->address);
-      const unsigned char* const after = memory.after_bytes(change);
-      for (std::uint64_t i = 0; i < change.bytes; ++i) {
-        if (before[i] == after[i]) continue;
-        const std::uint64_t first = i;
-        while (i < change.bytes && before[i] != after[i]) ++i;
-        changed.push_back({change.address + first, i - first});
-      }
-    }
-  }
-  unmatched_bytes_ = RangeSet(std::move(changed)).minus(covered).bytes();
 }
 
 std::vector<unsigned char> emptied(std::vector<unsigned char> content, const std::string& symbol,

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "replay/replay_memory.h"
-#include "replay/reserve.h"
+#include "replay/launcher.h"
+#include "replay/module_data.h"
 #include "replay/runtime.h"
 #include "snapshot/capture_reader.h"
 
 namespace kerncap::replay {
 
-class Module {
+class Module : public ModuleData {
  public:
   // Loads `content`. `at` is where its lowest segment is wanted (0: anywhere); base() says where it is.
   // Throws ReplayError (usage): not loadable on this agent, no such kernel, more LDS than there is.
@@ -34,22 +34,12 @@ class Module {
   [[nodiscard]] Range variable(const std::string& name) const;
 
   // Pairs the module's own data, as captured, with where it is in this module: whole segments if this is the
-  // captured code object (`same`), else variable by variable. Words that pointed into the captured code
-  // object point into this one. Names of variables that have no counterpart, or one of another size, go to
-  // `unmatched`.
+  // captured code object (`same`), else variable by variable.
   void bind_data(const snapshot::CaptureReader& capture, const ReplayMemory& memory, bool same);
-  [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
-  // Expected bytes after the application's run, for pieces()[i].
-  [[nodiscard]] const unsigned char* after(std::size_t piece) const { return after_[piece].data(); }
-  [[nodiscard]] const std::vector<std::string>& unmatched() const { return unmatched_; }
-  [[nodiscard]] std::uint64_t unmatched_bytes() const { return unmatched_bytes_; }
 
  private:
   void find_base();
   void find_kernel(const std::string& symbol);
-  void add_piece(const snapshot::CaptureReader& capture, const ReplayMemory& memory,
-                 const snapshot::RegionRecord& region, std::uint64_t captured, std::uint64_t live,
-                 std::uint64_t bytes);
 
   Runtime& runtime_;
   Agent agent_;
@@ -60,11 +50,10 @@ class Module {
   std::uint64_t kernel_object_ = 0, base_ = 0;
   std::int64_t delta_ = 0;
   std::uint32_t kernarg_bytes_ = 0, group_bytes_ = 0, private_bytes_ = 0;
-  std::vector<Piece> pieces_;
-  std::vector<std::vector<unsigned char>> before_, after_;
-  std::vector<std::string> unmatched_;
-  std::uint64_t unmatched_bytes_ = 0;
 };
+
+// Gives a launch what it takes beyond the packet: nothing, on HSA.
+inline void complete_launch(Launch&, const snapshot::CaptureReader&, const Module&) {}
 
 // The code object with its kernel emptied: the first instruction of `symbol` is replaced by s_endpgm,
 // wherever the hardware may enter it. Launching it costs what launching costs, and it writes nothing. Throws

@@ -1,7 +1,5 @@
 #include "replay/replay_memory.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -10,11 +8,8 @@
 #include "replay/compare.h"
 #include "replay/error.h"
 #include "replay/parallel.h"
+#include "replay/upload.h"
 #include "snapshot/xxh64.h"
-
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
 
 namespace kerncap::replay {
 namespace {
@@ -32,11 +27,6 @@ std::uint64_t blocks_of(std::uint64_t bytes) {
 }
 
 bool saved(const RegionRecord& region) { return (region.flags & snapshot::kSaved) != 0 && region.bytes > 0; }
-
-bool in_device_memory(RegionKind kind) {
-  return kind == RegionKind::device || kind == RegionKind::device_fine || kind == RegionKind::vmem ||
-         kind == RegionKind::code_segment;
-}
 
 }  // namespace
 
@@ -76,85 +66,12 @@ ReplayMemory::ReplayMemory(const std::string& directory, const snapshot::Capture
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return capture.regions[a].record.address < capture.regions[b].record.address;
   });
-  for (const std::size_t i : order) {
-    const RegionRecord& region = capture.regions[i].record;
-    const Range pages = whole_pages({region.address, region.bytes});
-    if (!spans_.empty() && pages.base < spans_.back().range.end()) {  // they share a page
-      Span& span = spans_.back();
-      span.range.bytes = std::max(span.range.end(), pages.end()) - span.range.base;
-      span.regions.push_back(i);
-    } else {
-      spans_.push_back({pages, region.kind, {i}, {}, false, false});
-    }
-  }
+  arrange(order);
   // The files are mapped only after the captured ranges are held: see place().
   files_ = {directory + "/memory.pre", directory + "/memory.post"};
 }
 
 ReplayMemory::~ReplayMemory() = default;  // the process ends; the runtime's own shutdown unmaps
-
-std::vector<Placeholder> ReplayMemory::placeholders() const {
-  std::vector<Placeholder> wanted;
-  for (const Span& span : spans_) {
-    const RegionRecord& first = capture_.regions[span.regions.front()].record;
-    wanted.push_back({span.range, true,
-                      "region " + std::to_string(first.id) + " (" + kind_name(first.kind) + ", " +
-                          std::to_string(first.bytes) + " bytes)",
-                      false});
-  }
-  const Range code = whole_pages(code_);
-  if (code.bytes > 0) wanted.push_back({code, false, "the code object", false});
-  return wanted;
-}
-
-void ReplayMemory::map_vmem(Span& span, abi::hsa_amd_memory_pool_t pool) {
-  const auto& amd = runtime_->amd;
-  const std::string what = hex(span.range.base) + "-" + hex(span.range.end());
-  void* va = nullptr;
-  // The runtime answers a hint that it cannot follow with another address, not with an error.
-  runtime_->check(amd.hsa_amd_vmem_address_reserve_fn(&va, span.range.bytes, span.range.base, 0),
-                  "reserving " + what);
-  if (reinterpret_cast<std::uint64_t>(va) != span.range.base) {
-    amd.hsa_amd_vmem_address_free_fn(va, span.range.bytes);
-    throw ReplayError(ErrorClass::collision, "the runtime could not reserve " + what + ": " +
-                                                 mapped_there(span.range) + " is there");
-  }
-  runtime_->check(
-      amd.hsa_amd_vmem_handle_create_fn(pool, span.range.bytes, abi::MEMORY_TYPE_NONE, 0, &span.handle),
-      "allocating " + std::to_string(span.range.bytes) + " bytes of device memory");
-  runtime_->check(amd.hsa_amd_vmem_map_fn(va, span.range.bytes, 0, span.handle, 0), "mapping " + what);
-  const abi::hsa_amd_memory_access_desc_t access{abi::HSA_ACCESS_PERMISSION_RW, agent_.handle};
-  runtime_->check(amd.hsa_amd_vmem_set_access_fn(va, span.range.bytes, &access, 1),
-                  "giving access to " + what);
-  span.is_vmem = true;
-}
-
-void ReplayMemory::map_host(Span& span, bool from_file) {
-  void* const at = reinterpret_cast<void*>(span.range.base);
-  void* const got = ::mmap(at, span.range.bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got != at) {
-    const int error = errno;
-    if (got != MAP_FAILED) ::munmap(got, span.range.bytes);
-    throw ReplayError(ErrorClass::collision, "cannot map " + hex(span.range.base) + "-" +
-                                                 hex(span.range.end()) + ": " + std::strerror(error));
-  }
-  if (from_file) {
-    const RegionRecord& region = capture_.regions[span.regions.front()].record;
-    pre_.map_private(region.pre_offset, region.bytes, region.address);
-    span.from_file = true;
-  } else {
-    ::madvise(at, span.range.bytes, MADV_HUGEPAGE);  // fewer page faults; no matter if it is refused
-  }
-  void* agent_pointer = nullptr;
-  abi::hsa_agent_t agent = agent_.handle;
-  runtime_->check(runtime_->amd.hsa_amd_memory_lock_fn(at, span.range.bytes, &agent, 1, &agent_pointer),
-                  "locking host memory at " + hex(span.range.base));
-  if (agent_pointer != at) {
-    throw ReplayError(ErrorClass::device,
-                      "host memory at " + hex(span.range.base) + " is at another address for the device");
-  }
-}
 
 bool ReplayMemory::rewritten(const Span& span) const {
   const RegionRecord& region = capture_.regions[span.regions.front()].record;
@@ -163,30 +80,6 @@ bool ReplayMemory::rewritten(const Span& span) const {
     if (change.region == region.id) changed += change.bytes;
   }
   return changed >= region.bytes / 4;
-}
-
-void ReplayMemory::place(Runtime& runtime, const Agent& agent, Reservation& reservation, bool direct) {
-  runtime_ = &runtime;
-  agent_ = agent;
-  touchable_ = direct;
-  const bool vmem = runtime.has_vmem();
-  pre_.open(files_[0], capture_.pre_bytes);
-  post_.open(files_[1], capture_.post_bytes);
-  for (Span& span : spans_) {
-    reservation.release(span.range);
-    const bool fine = span.kind == RegionKind::device_fine && agent.fine.handle != 0;
-    if (touchable_) {
-      // The simulated GPU reads memory as the host does: what the kernel does not write to need not be
-      // copied.
-      const bool whole_pages = capture_.regions[span.regions.front()].record.address % kPage == 0;
-      map_host(span, span.regions.size() == 1 && whole_pages && !rewritten(span));
-    } else if (in_device_memory(span.kind) && vmem) {
-      map_vmem(span, fine ? agent.fine : agent.coarse);
-    } else {
-      if (in_device_memory(span.kind)) displaced_bytes_ += span.range.bytes;
-      map_host(span, false);
-    }
-  }
 }
 
 void ReplayMemory::fill() {
@@ -200,21 +93,12 @@ void ReplayMemory::fill() {
       at = std::max(at, region.address + region.bytes);
     }
     if (at < span.range.end()) slack_.push_back({at, span.range.end() - at});
-    if (span.is_vmem) {  // what is mapped fresh may hold old bytes
-      runtime_->check(runtime_->amd.hsa_amd_memory_fill_fn(reinterpret_cast<void*>(span.range.base), 0,
-                                                           span.range.bytes / sizeof(std::uint32_t)),
-                      "clearing device memory");
-    }
+    if (span.is_vmem) clear(span);  // what is mapped fresh may hold old bytes
   }
   std::sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) { return a.offset < b.offset; });
   parallel_for(blocks_of(capture_.pre_bytes), [this](std::uint64_t block) { fill_block(block); });
   check_post();
-  const std::vector<unsigned char> canary(kPage, kCanary);
-  for (const Range& range : slack_) {
-    for (std::uint64_t at = range.base; at < range.end(); at += kPage) {
-      write(at, canary.data(), std::min(kPage, range.end() - at));
-    }
-  }
+  for (const Range& range : slack_) fill_with(range.base, kCanary, range.bytes);
   scan(capture_.kernarg_bytes.data(), capture_.kernarg.address, capture_.kernarg_bytes.size());
 }
 
@@ -267,7 +151,8 @@ void ReplayMemory::check_post() {
 }
 
 void ReplayMemory::fill_block(std::uint64_t block) {
-  check_block(snapshot::MemoryFile::pre, pre_, block, [this](std::uint64_t begin, std::uint64_t bytes) {
+  Upload upload(*this);
+  check_block(snapshot::MemoryFile::pre, pre_, block, [&](std::uint64_t begin, std::uint64_t bytes) {
     auto part = std::upper_bound(parts_.begin(), parts_.end(), begin, [&](std::uint64_t at, const Part& p) {
       return at < p.offset + pieces_[p.piece].bytes;
     });
@@ -276,10 +161,11 @@ void ReplayMemory::fill_block(std::uint64_t block) {
       const std::uint64_t lo = std::max(part->offset, begin);
       const std::uint64_t hi = std::min(part->offset + piece.bytes, begin + bytes);
       const std::uint64_t within = lo - part->offset;
-      if (!part->in_place) write(piece.live + within, piece.before + within, hi - lo);
+      if (!part->in_place) upload.put(piece.live + within, piece.before + within, hi - lo);
       scan(piece.before + within, piece.captured + within, hi - lo);
     }
   });
+  upload.send();
 }
 
 bool ReplayMemory::may_point_at_code(const unsigned char* words, std::uint64_t count) const {
@@ -311,24 +197,6 @@ void ReplayMemory::scan(const unsigned char* data, std::uint64_t address, std::u
   std::sort(code_pointers_.begin(), code_pointers_.end(),
             [](const CodePointer& a, const CodePointer& b) { return a.at < b.at; });
   if (code_pointers_.size() > kMostPointers) code_pointers_.resize(kMostPointers);
-}
-
-void ReplayMemory::read(std::uint64_t live, void* out, std::uint64_t bytes) const {
-  if (touchable_) {
-    std::memcpy(out, reinterpret_cast<const void*>(live), bytes);
-    return;
-  }
-  runtime_->check(runtime_->core.hsa_memory_copy_fn(out, reinterpret_cast<const void*>(live), bytes),
-                  "reading device memory at " + hex(live));
-}
-
-void ReplayMemory::write(std::uint64_t live, const void* data, std::uint64_t bytes) const {
-  if (touchable_) {
-    std::memcpy(reinterpret_cast<void*>(live), data, bytes);
-    return;
-  }
-  runtime_->check(runtime_->core.hsa_memory_copy_fn(reinterpret_cast<void*>(live), data, bytes),
-                  "writing device memory at " + hex(live));
 }
 
 const RegionRecord* ReplayMemory::region_at(std::uint64_t address) const {

@@ -4,14 +4,16 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "replay/backend.h"
 #include "replay/mapped_file.h"
 #include "replay/range_set.h"
 #include "replay/reserve.h"
-#include "replay/runtime.h"
 #include "snapshot/capture_reader.h"
 
 namespace kerncap::replay {
@@ -72,6 +74,16 @@ class ReplayMemory {
   // Memory at a live address, through the host. Any thread.
   void read(std::uint64_t live, void* out, std::uint64_t bytes) const;
   void write(std::uint64_t live, const void* data, std::uint64_t bytes) const;
+  void fill_with(std::uint64_t live, unsigned char value, std::uint64_t bytes) const;
+  // Where the device can hash its memory: how far it is from `before`, bytes as captured, to the end of its
+  // block of memory.pre (0: it is in none); and which whole blocks of it are on the device as they were
+  // captured.
+  struct Block {
+    std::uint64_t live = 0;
+    const unsigned char* before = nullptr;
+  };
+  [[nodiscard]] std::uint64_t to_block_end(const unsigned char* before) const;
+  [[nodiscard]] std::vector<bool> as_captured(const std::vector<Block>& blocks) const;
   // A pointer through which the host may touch live memory; null where it may not.
   [[nodiscard]] unsigned char* direct(std::uint64_t live) const {
     return touchable_ ? reinterpret_cast<unsigned char*>(live) : nullptr;
@@ -93,7 +105,6 @@ class ReplayMemory {
     Range range;  // whole pages
     snapshot::RegionKind kind;
     std::vector<std::size_t> regions;  // indices into the capture's
-    abi::hsa_amd_vmem_alloc_handle_t handle{};
     bool is_vmem = false;
     bool from_file = false;  // its pages are the file's until they are written to
   };
@@ -102,10 +113,15 @@ class ReplayMemory {
     std::size_t piece = 0;  // index into pieces_
     bool in_place = false;  // mapped, not copied
   };
-  void map_vmem(Span& span, abi::hsa_amd_memory_pool_t pool);
+  // Each device's own (replay_memory_device.cpp): how regions (indices into the capture's, by address) share
+  // pages; mapping a span; clearing what was mapped fresh; copying to the device, a block at a time.
+  void arrange(const std::vector<std::size_t>& order);
+  void map_vmem(Span& span);
   // `from_file`: the span is one region, in whole pages, and is mapped from memory.pre instead of being
   // copied.
   void map_host(Span& span, bool from_file);
+  void clear(const Span& span) const;
+  class Upload;
   // Whether the kernel writes so much of it that copying it all at once beats a page fault each.
   [[nodiscard]] bool rewritten(const Span& span) const;
   void fill_block(std::uint64_t block);

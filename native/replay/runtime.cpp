@@ -162,6 +162,32 @@ bool Runtime::has_vmem() const {
          supported;
 }
 
+std::uint64_t Runtime::allocate_on_device(const Agent& agent, std::uint64_t bytes) const {
+  void* buffer = nullptr;
+  if (agent.coarse.handle == 0 ||
+      amd.hsa_amd_memory_pool_allocate_fn(agent.coarse, bytes, 0, &buffer) != HSA_STATUS_SUCCESS) {
+    return 0;
+  }
+  return reinterpret_cast<std::uint64_t>(buffer);
+}
+
+void Runtime::free_on_device(std::uint64_t address) const {
+  amd.hsa_amd_memory_pool_free_fn(reinterpret_cast<void*>(address));
+}
+
+void Runtime::copy_on_device(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) const {
+  check(core.hsa_memory_copy_fn(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes),
+        "copying on the device");
+}
+
+void* Runtime::kernarg_memory(const Agent& agent, std::uint64_t bytes) const {
+  void* memory = nullptr;
+  check(amd.hsa_amd_memory_pool_allocate_fn(host_pool, bytes, 0, &memory), "allocating kernel arguments");
+  check(amd.hsa_amd_agents_allow_access_fn(1, &agent.handle, nullptr, memory),
+        "giving access to kernel arguments");
+  return memory;
+}
+
 std::string Runtime::status_text(hsa_status_t status) const {
   const char* text = nullptr;
   if (core.hsa_status_string_fn != nullptr) core.hsa_status_string_fn(status, &text);

@@ -11,6 +11,8 @@
 
 namespace kerncap::replay {
 
+inline constexpr const char* kDefaultRuntime = "libhsa-runtime64.so.1";
+
 struct Agent {
   abi::hsa_agent_t handle{};
   std::string name;  // "gfx942"
@@ -53,6 +55,14 @@ class Runtime {
   // Memory of this runtime's devices may be read and written through its addresses (the simulator).
   [[nodiscard]] bool host_can_touch_device() const { return sim.present(); }
   [[nodiscard]] bool has_vmem() const;
+
+  // A buffer in the GPU's own memory; 0: there is no room.
+  [[nodiscard]] std::uint64_t allocate_on_device(const Agent& agent, std::uint64_t bytes) const;
+  void free_on_device(std::uint64_t address) const;
+  // Ordered before every later launch and every later access of the host's. Throws ReplayError.
+  void copy_on_device(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) const;
+  // Memory for kernel arguments, never freed. Throws ReplayError.
+  [[nodiscard]] void* kernarg_memory(const Agent& agent, std::uint64_t bytes) const;
 
  private:
   void describe(Agent& agent);

@@ -191,7 +191,7 @@ void greet(Channel& channel, const Session& session, const snapshot::CaptureRead
       << " bytes=" << bytes << " restore_s=" << session.restore_seconds()
       << " changed_bytes=" << memory.changed_bytes() << " code_pointers=" << memory.code_pointer_count()
       << " displaced_bytes=" << memory.displaced_bytes() << " layouts=" << layout_attempt() + 1
-      << " queue=" << hex(session.queue_address());
+      << " timer=" << session.timer() << " queue=" << hex(session.queue_address());
   channel.ok(out.str());
 }
 

@@ -103,6 +103,7 @@ unsigned Session::add(std::unique_ptr<Module> module, std::uint32_t private_byte
   variant.module = std::move(module);
   restore_module(*variant.module);
   place_kernargs(variant, kernargs);
+  complete_launch(variant.launch, capture_, *variant.module);
   variants_.push_back(std::move(variant));
   return static_cast<unsigned>(variants_.size() - 1);
 }
@@ -119,11 +120,7 @@ void Session::place_kernargs(Variant& variant, const std::vector<unsigned char>&
     return;
   }
   const std::vector<unsigned char>& content = kernargs.empty() ? capture_.kernarg_bytes : kernargs;
-  runtime_.check(runtime_.amd.hsa_amd_memory_pool_allocate_fn(
-                     runtime_.host_pool, std::max<std::size_t>(content.size(), 64), 0, &variant.kernargs),
-                 "allocating kernel arguments");
-  runtime_.check(runtime_.amd.hsa_amd_agents_allow_access_fn(1, &agent_.handle, nullptr, variant.kernargs),
-                 "giving access to kernel arguments");
+  variant.kernargs = runtime_.kernarg_memory(agent_, std::max<std::size_t>(content.size(), 64));
   if (!content.empty()) std::memcpy(variant.kernargs, content.data(), content.size());
   variant.launch.packet.kernarg_address = variant.kernargs;
 }
@@ -256,19 +253,15 @@ void Session::restore_module(const Module& module) {
 
 void Session::restore(bool full) {
   if (full || dirty_unknown_) {
-    const std::vector<unsigned char> canary(4096, ReplayMemory::kCanary);
     dirty_.unite(changed_blocks());
     for (const Range& range : memory_.slack()) {
-      for (std::uint64_t at = range.base; at < range.end(); at += canary.size()) {
-        memory_.write(at, canary.data(), std::min<std::uint64_t>(canary.size(), range.end() - at));
-      }
+      memory_.fill_with(range.base, ReplayMemory::kCanary, range.bytes);
     }
   }
   restore_ranges(dirty_);
   for (const Variant& variant : variants_) restore_module(*variant.module);
   for (const Range& range : dirty_.intersect(RangeSet(memory_.slack()))) {
-    const std::vector<unsigned char> canary(range.bytes, ReplayMemory::kCanary);
-    memory_.write(range.base, canary.data(), range.bytes);
+    memory_.fill_with(range.base, ReplayMemory::kCanary, range.bytes);
   }
   dirty_.clear();
   dirty_unknown_ = false;

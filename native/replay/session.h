@@ -8,14 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "replay/backend.h"
+#include "replay/backend_run.h"
 #include "replay/compare.h"
 #include "replay/device_shadow.h"
-#include "replay/launcher.h"
-#include "replay/module.h"
 #include "replay/range_set.h"
 #include "replay/replay_memory.h"
 #include "replay/reserve.h"
-#include "replay/runtime.h"
 #include "snapshot/capture_reader.h"
 
 namespace kerncap::replay {
@@ -79,6 +78,7 @@ class Session {
   [[nodiscard]] const Module& module(unsigned variant) const { return *at(variant).module; }
   [[nodiscard]] RangeSet region_range(std::uint32_t id) const;
   [[nodiscard]] bool tracks_writes() const { return launcher_->can_track_writes(); }
+  [[nodiscard]] const char* timer() const { return launcher_->timer(); }
   [[nodiscard]] const Agent& agent() const { return agent_; }
   [[nodiscard]] const Runtime& runtime() const { return runtime_; }
   [[nodiscard]] const ReplayMemory& memory() const { return memory_; }

@@ -222,6 +222,20 @@ void CaptureReader::read_record(const RecordHeader& header, const unsigned char*
       changes.push_back(change);
       return;
     }
+    case RecordType::cuda_launch: {
+      CudaLaunch launch;
+      std::size_t at = take(launch.record);
+      const auto list = [&]<typename Item>(std::vector<Item>& to, std::uint32_t count) {
+        if (count > (header.bytes - at) / sizeof(Item)) damaged(offset, "a list longer than its record");
+        to.resize(count);
+        std::memcpy(to.data(), p + at, count * sizeof(Item));
+        at += count * sizeof(Item);
+      };
+      list(launch.parameters, launch.record.parameter_count);
+      list(launch.attributes, launch.record.attribute_count);
+      cuda_launch = std::move(launch);
+      return;
+    }
     case RecordType::checksums: {
       read_checksums(p, offset);
       return;

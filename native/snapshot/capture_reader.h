@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,13 @@ struct Region {
   std::string reason;  // why it is not saved
 };
 
+// How a kernel was launched on a CUDA device.
+struct CudaLaunch {
+  CudaLaunchRecord record{};
+  std::vector<CudaParameter> parameters;
+  std::vector<CudaLaunchAttribute> attributes;
+};
+
 // Which of the two memory files.
 enum class MemoryFile : std::uint32_t { pre = 0, post = 1 };
 
@@ -44,6 +52,7 @@ class CaptureReader {
   std::string isa, agent_name, product;
   DispatchRecord dispatch{};
   std::string symbol, demangled;
+  std::optional<CudaLaunch> cuda_launch;  // of a capture from a CUDA device
   KernargRecord kernarg{};
   std::vector<unsigned char> kernarg_bytes;
   std::vector<CodeObject> code_objects;
@@ -62,6 +71,9 @@ class CaptureReader {
 
   // For who maps the file: throws DamagedCapture unless the block has this hash; or unless it is of zeros.
   void check_block(MemoryFile file, std::uint64_t block, std::uint64_t hash) const;
+  [[nodiscard]] bool block_is(MemoryFile file, std::uint64_t block, std::uint64_t hash) const {
+    return block < memory(file).sums.size() && memory(file).sums[block] == hash;
+  }
   void check_zero_block(MemoryFile file, std::uint64_t block) const;
 
   // Any range; verifies every block it touches. Thread safe.

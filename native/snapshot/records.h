@@ -46,6 +46,7 @@ enum class RecordType : std::uint32_t {
   change = 8,
   checksums = 9,
   end = 10,
+  cuda_launch = 11,  // only in captures of a CUDA device
 };
 
 struct RecordHeader {
@@ -102,6 +103,42 @@ struct DispatchRecord {
   std::uint32_t demangled_length;
   std::uint32_t reserved;
 };
+
+// How a kernel was launched on a CUDA device. DispatchRecord::packet is then made from it, so that grid and
+// workgroup are found in one place for every device: grid in work-items (cut off at 2^32 - 1), group segment
+// size = static + dynamic shared memory, private segment size = local memory a thread, kernel object and
+// kernarg address 0. KernargRecord holds the parameters as the kernel's parameter space has them.
+enum CudaLaunchFlags : std::uint32_t { kCudaCooperative = 1 };
+
+struct CudaLaunchRecord {
+  RecordHeader header;
+  std::uint32_t grid[3];  // in blocks
+  std::uint32_t block[3];
+  std::uint32_t cluster[3];  // in blocks; all 0: none was asked for
+  std::uint32_t static_shared;
+  std::uint32_t dynamic_shared;
+  std::uint32_t flags;  // CudaLaunchFlags
+  std::uint32_t registers;
+  std::uint32_t local_bytes;
+  // CUfunction_attribute of that name, as the program had set them.
+  std::int32_t max_dynamic_shared;
+  std::int32_t shared_carveout;
+  std::int32_t non_portable_cluster;
+  std::int32_t cluster_policy;
+  std::uint32_t parameter_count;
+  std::uint32_t attribute_count;
+  // parameter_count x CudaParameter, attribute_count x CudaLaunchAttribute follow
+};
+struct CudaParameter {
+  std::uint32_t offset;  // in the kernarg bytes
+  std::uint32_t bytes;
+};
+struct CudaLaunchAttribute {  // CUlaunchAttribute, of those that say how the kernel runs
+  std::uint32_t id;
+  std::uint32_t reserved;
+  std::uint8_t value[64];
+};
+static_assert(sizeof(CudaLaunchRecord) % 8 == 0);
 
 struct KernargRecord {
   RecordHeader header;

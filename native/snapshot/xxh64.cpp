@@ -86,6 +86,10 @@ std::uint64_t xxh64(const void* data, std::size_t bytes, std::uint64_t seed) {
   return finish(lanes, seed, bytes, tail, bytes % 32);
 }
 
+std::uint64_t xxh64_of_lanes(const std::uint64_t (&lanes)[4], std::uint64_t bytes) {
+  return finish(lanes, 0, bytes, nullptr, 0);
+}
+
 Xxh64::Xxh64(std::uint64_t seed) : seed_(seed) { start(lanes_, seed); }
 
 void Xxh64::update(const void* data, std::size_t bytes) {

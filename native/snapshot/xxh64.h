@@ -9,6 +9,9 @@ namespace kerncap::snapshot {
 
 std::uint64_t xxh64(const void* data, std::size_t bytes, std::uint64_t seed = 0);
 
+// The digest of `bytes` bytes, a multiple of 32 and at least 32, from the four lanes that went over them.
+std::uint64_t xxh64_of_lanes(const std::uint64_t (&lanes)[4], std::uint64_t bytes);
+
 // The same over bytes that come in pieces.
 class Xxh64 {
  public:

@@ -56,7 +56,7 @@ FOLDERS = header_folders()
 
 
 def our_text() -> str:
-    text = "\n".join(p.read_text() for p in sorted(ABI.glob("*.h")))
+    text = "\n".join(p.read_text() for p in sorted(ABI.glob("hsa*.h")))
     return re.sub(r"//[^\n]*", "", text)
 
 

@@ -19,6 +19,7 @@ from kerncap.core.records import (
     Capture,
     Changes,
     CodeObject,
+    CudaLaunch,
     Device,
     Dispatch,
     DispatchFlags,
@@ -41,6 +42,9 @@ CODE_OBJECT = struct.Struct("<IIQQQQq")
 VARIABLE = struct.Struct("<IIQQ")
 REGION = struct.Struct("<IIQQQIIII")
 CHECKSUMS = struct.Struct("<IIQ")
+CUDA_LAUNCH = struct.Struct("<3I3I3I5I4iII")
+CUDA_PARAMETER = struct.Struct("<II")
+CUDA_ATTRIBUTE = struct.Struct("<II64s")
 
 
 class Parser:
@@ -104,6 +108,7 @@ class Parser:
         process: Process | None = None
         dispatch: Dispatch | None = None
         kernarg: Kernarg | None = None
+        cuda_launch: CudaLaunch | None = None
         devices: list[Device] = []
         code_objects: list[CodeObject] = []
         variables: list[Variable] = []
@@ -141,6 +146,8 @@ class Parser:
                     raise self.damaged(at, f"kernargs of {length} bytes do not fit their record")
                 start = at + KERNARG.size
                 kernarg = Kernarg(address, raw[start : start + length])
+            elif kind == RecordType.CUDA_LAUNCH:
+                cuda_launch = self._cuda_launch(at, end)
             elif kind == RecordType.CODE_OBJECT:
                 ident, uri_length, content, length, base, extent, delta = self._fixed(CODE_OBJECT, at, end)
                 (uri,) = self._strings(at + CODE_OBJECT.size, end, [uri_length])
@@ -189,6 +196,34 @@ class Parser:
             post,
             {0: self._sums(sums[0], pre, 0), 1: self._sums(sums[1], post, 1)},
             [r.address for r in regions],
+            cuda_launch,
+        )
+
+    def _cuda_launch(self, at: int, end: int) -> CudaLaunch:
+        numbers = self._fixed(CUDA_LAUNCH, at, end)
+        parameters, attributes = numbers[-2:]
+        begin = at + CUDA_LAUNCH.size
+        middle = begin + parameters * CUDA_PARAMETER.size
+        last = middle + attributes * CUDA_ATTRIBUTE.size
+        if last > end:
+            what = f"{parameters} parameters and {attributes} attributes do not fit their record"
+            raise self.damaged(at, what)
+        static, dynamic, flags, registers, local, most_dynamic, carveout, non_portable, policy = numbers[9:18]
+        return CudaLaunch(
+            numbers[0:3],
+            numbers[3:6],
+            numbers[6:9],
+            static,
+            dynamic,
+            bool(flags & 1),
+            registers,
+            local,
+            most_dynamic,
+            carveout,
+            non_portable,
+            policy,
+            tuple(CUDA_PARAMETER.iter_unpack(self.raw[begin:middle])),
+            tuple((key, value) for key, _, value in CUDA_ATTRIBUTE.iter_unpack(self.raw[middle:last])),
         )
 
     def _header(self, offset: int) -> tuple[int, int]:

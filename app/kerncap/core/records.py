@@ -56,6 +56,7 @@ class RecordType(enum.IntEnum):
     CHANGE = 8
     CHECKSUMS = 9
     END = 10
+    CUDA_LAUNCH = 11
 
 
 class RegionKind(enum.IntEnum):
@@ -157,6 +158,26 @@ class Dispatch:
 
 
 @dataclass(frozen=True)
+class CudaLaunch:
+    """How a kernel was launched on a CUDA device. Sizes are bytes; -1: the driver does not tell."""
+
+    grid: tuple[int, int, int]  # in blocks
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]  # in blocks; all 0: none
+    static_shared: int
+    dynamic_shared: int
+    cooperative: bool
+    registers: int
+    local_bytes: int
+    max_dynamic_shared: int
+    shared_carveout: int
+    non_portable_cluster: int
+    cluster_policy: int
+    parameters: tuple[tuple[int, int], ...]  # (offset, size) in the kernargs
+    attributes: tuple[tuple[int, bytes], ...]  # CUlaunchAttribute: id and value
+
+
+@dataclass(frozen=True)
 class Kernarg:
     address: int
     data: bytes
@@ -223,6 +244,7 @@ class Capture:
     post_bytes: int
     checksums: dict[int, npt.NDArray[np.uint64]]  # 0: memory.pre, 1: memory.post
     _starts: list[int] = field(default_factory=list, repr=False)
+    cuda_launch: CudaLaunch | None = None  # of a capture from a CUDA device
 
     @property
     def device(self) -> Device:

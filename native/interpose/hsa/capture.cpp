@@ -14,6 +14,7 @@
 #include "interpose/hsa/api.h"
 #include "interpose/hsa/capture_records.h"
 #include "interpose/hsa/memory_image.h"
+#include "interpose/hsa/memory_reader.h"
 #include "interpose/hsa/process.h"
 #include "snapshot/error.h"
 
@@ -172,8 +173,8 @@ void Capture::take() {
                            process_.captures.poll();
                            check_cancelled();
                          }};
-  MemoryImage image(records.regions(kernargs_), request_.memory, agent_.handle, process_.agents.host_pool(),
-                    progress);
+  HsaImageMemory memory(process_.agents.host_pool(), agent_.handle);
+  MemoryImage image(records.regions(kernargs_), request_.memory, memory, progress);
   records.refuse_pageable(kernargs_);
   image.add_roots(kernargs_, records.kernel_code().id);
   image.save_before(writer);

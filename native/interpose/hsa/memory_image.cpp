@@ -1,9 +1,8 @@
 #include "interpose/hsa/memory_image.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <condition_variable>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -12,7 +11,6 @@
 #include <thread>
 
 #include "interpose/hsa/change_finder.h"
-#include "interpose/hsa/memory_reader.h"
 #include "interpose/hsa/pointer_scan.h"
 #include "snapshot/error.h"
 #include "snapshot/xxh64.h"
@@ -24,8 +22,6 @@ using snapshot::kChecksumBlock;
 using snapshot::kRegionAlign;
 
 namespace {
-
-unsigned worker_count() { return std::clamp(std::thread::hardware_concurrency(), 2u, 4u); }
 
 // A part of one region in one block of memory.pre.
 struct Piece {
@@ -49,27 +45,26 @@ std::vector<AddressRange> ranges_of(const std::vector<ImageRegion>& regions) {
 }
 
 std::string describe(const ImageRegion& region) {
-  return "the " + std::to_string(region.source.bytes) + " bytes at " + hex(region.source.address);
+  char address[24];
+  std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(region.source.address));
+  return "the " + std::to_string(region.source.bytes) + " bytes at " + address;
 }
 
 }  // namespace
 
 struct MemoryImage::Work {
-  Work(std::vector<ImageRegion> all, MemoryMode mode_wanted, abi::hsa_agent_t on_agent,
-       abi::hsa_amd_memory_pool_t pool, ImageProgress reporting)
+  Work(std::vector<ImageRegion> all, MemoryMode mode_wanted, ImageMemory& of_device, ImageProgress reporting)
       : regions(std::move(all)),
         scan(ranges_of(regions)),
         mode(mode_wanted),
-        agent(on_agent),
-        staging_pool(pool),
+        memory(of_device),
         progress(std::move(reporting)),
         targets(regions.size()) {}
 
   std::vector<ImageRegion> regions;  // by address
   const PointerScan scan;
   const MemoryMode mode;
-  const abi::hsa_agent_t agent;
-  const abi::hsa_amd_memory_pool_t staging_pool;
+  ImageMemory& memory;
   const ImageProgress progress;
 
   std::mutex mutex;
@@ -99,9 +94,9 @@ struct MemoryImage::Work {
   void in_workers(Body body);
 };
 
-MemoryImage::MemoryImage(std::vector<ImageRegion> regions, MemoryMode mode, abi::hsa_agent_t agent,
-                         abi::hsa_amd_memory_pool_t staging_pool, ImageProgress progress)
-    : work_(std::make_unique<Work>(std::move(regions), mode, agent, staging_pool, std::move(progress))) {}
+MemoryImage::MemoryImage(std::vector<ImageRegion> regions, MemoryMode mode, ImageMemory& memory,
+                         ImageProgress progress)
+    : work_(std::make_unique<Work>(std::move(regions), mode, memory, std::move(progress))) {}
 
 MemoryImage::~MemoryImage() = default;
 
@@ -194,7 +189,7 @@ void MemoryImage::Work::found(std::uint32_t from, std::size_t to) {
 
 void MemoryImage::Work::read_piece(const Piece& piece, unsigned char* out) {
   ImageRegion& region = regions[piece.region];
-  std::string why = read_allocation(region.source, piece.region_offset, out, piece.bytes);
+  std::string why = memory.read(region.source, piece.region_offset, out, piece.bytes);
   if (why.empty()) return;
   std::memset(out, 0, piece.bytes);
   const std::lock_guard lock(mutex);
@@ -246,12 +241,12 @@ void MemoryImage::Work::in_workers(Body body) {
   std::vector<std::thread> threads;
   std::atomic<unsigned> running{0};
   try {
-    for (unsigned i = 0; i < worker_count(); ++i) {
+    for (unsigned i = 0; i < memory.workers(); ++i) {
       running.fetch_add(1);
       threads.emplace_back([&] {
         try {
-          const StagingBuffer buffer(kChecksumBlock, staging_pool, agent);
-          body(buffer.data());
+          const StagingPointer buffer = memory.staging(kChecksumBlock);
+          body(buffer.get());
         } catch (...) {
           fail();
         }
@@ -321,7 +316,7 @@ std::vector<ChangedRun> MemoryImage::Work::changes_in(const Block& block, unsign
       continue;
     }
     const std::string why =
-        read_allocation(region.source, piece.region_offset, now + piece.block_offset, piece.bytes);
+        memory.read(region.source, piece.region_offset, now + piece.block_offset, piece.bytes);
     if (!why.empty()) throw Refused(describe(region) + " cannot be read after the dispatch: " + why);
   }
   std::memset(now + filled, 0, block.bytes - filled);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "interpose/hsa/allocations.h"
-#include "interpose/hsa/kernel_registry.h"
+#include "interpose/hsa/image_memory.h"
 #include "live/layout.h"
 #include "snapshot/capture_writer.h"
 
@@ -42,9 +42,9 @@ struct ImageProgress {
 
 class MemoryImage {
  public:
-  // `regions` must not overlap. `staging` is for copies from the device, see StagingBuffers.
-  MemoryImage(std::vector<ImageRegion> regions, live::MemoryMode mode, abi::hsa_agent_t agent,
-              abi::hsa_amd_memory_pool_t staging_pool, ImageProgress progress);
+  // `regions` must not overlap; `memory` must outlive it.
+  MemoryImage(std::vector<ImageRegion> regions, live::MemoryMode mode, ImageMemory& memory,
+              ImageProgress progress);
   ~MemoryImage();
 
   // Roots: words of the kernel arguments (any 4-byte alignment), and the code object of the kernel.

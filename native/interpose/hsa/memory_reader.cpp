@@ -4,11 +4,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <thread>
 
 #include "interpose/hsa/api.h"
 
@@ -72,27 +74,21 @@ std::string read_allocation(const Allocation& allocation, std::uint64_t offset, 
   return "hsa_memory_copy gave status " + hex(status);
 }
 
-StagingBuffer::StagingBuffer(std::size_t bytes, hsa_amd_memory_pool_t pool, hsa_agent_t agent) {
+unsigned HsaImageMemory::workers() const { return std::clamp(std::thread::hardware_concurrency(), 2u, 4u); }
+
+StagingPointer HsaImageMemory::staging(std::size_t bytes) {
   void* p = nullptr;
-  if (pool.handle != 0 &&
-      api().amd.hsa_amd_memory_pool_allocate_fn(pool, bytes, 0, &p) == HSA_STATUS_SUCCESS) {
-    if (api().amd.hsa_amd_agents_allow_access_fn(1, &agent, nullptr, p) == HSA_STATUS_SUCCESS) {
-      data_ = static_cast<unsigned char*>(p);
-      from_pool_ = true;
-      return;
+  if (pool_.handle != 0 &&
+      api().amd.hsa_amd_memory_pool_allocate_fn(pool_, bytes, 0, &p) == HSA_STATUS_SUCCESS) {
+    if (api().amd.hsa_amd_agents_allow_access_fn(1, &agent_, nullptr, p) == HSA_STATUS_SUCCESS) {
+      return {static_cast<unsigned char*>(p),
+              [](unsigned char* data) { api().amd.hsa_amd_memory_pool_free_fn(data); }};
     }
     api().amd.hsa_amd_memory_pool_free_fn(p);
   }
-  data_ = static_cast<unsigned char*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
-  if (data_ == nullptr) throw std::bad_alloc();
-}
-
-StagingBuffer::~StagingBuffer() {
-  if (from_pool_) {
-    api().amd.hsa_amd_memory_pool_free_fn(data_);
-  } else {
-    std::free(data_);
-  }
+  auto* const data = static_cast<unsigned char*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
+  if (data == nullptr) throw std::bad_alloc();
+  return {data, [](unsigned char* of_heap) { std::free(of_heap); }};
 }
 
 }  // namespace kerncap::interpose

@@ -9,6 +9,7 @@
 
 #include "abi/hsa.h"
 #include "interpose/hsa/allocations.h"
+#include "interpose/hsa/image_memory.h"
 
 namespace kerncap::interpose {
 
@@ -21,20 +22,22 @@ bool read_own_memory(std::uint64_t address, void* out, std::size_t bytes);
 // Reads [offset, offset + bytes) of an allocation. Empty on success, else why it cannot be read.
 std::string read_allocation(const Allocation& allocation, std::uint64_t offset, void* out, std::size_t bytes);
 
-// Host memory that the device's copy engines reach directly where the runtime has such a pool.
-class StagingBuffer {
+// A device's memory through HSA: copied into host memory that its copy engines reach directly, where the
+// runtime has such a pool.
+class HsaImageMemory : public ImageMemory {
  public:
-  StagingBuffer(std::size_t bytes, abi::hsa_amd_memory_pool_t pool,
-                abi::hsa_agent_t agent);  // throws std::bad_alloc
-  ~StagingBuffer();
-  StagingBuffer(const StagingBuffer&) = delete;
-  StagingBuffer& operator=(const StagingBuffer&) = delete;
-
-  [[nodiscard]] unsigned char* data() const { return data_; }
+  HsaImageMemory(abi::hsa_amd_memory_pool_t staging_pool, abi::hsa_agent_t agent)
+      : pool_(staging_pool), agent_(agent) {}
+  [[nodiscard]] unsigned workers() const override;
+  StagingPointer staging(std::size_t bytes) override;
+  std::string read(const Allocation& allocation, std::uint64_t offset, void* out,
+                   std::size_t bytes) override {
+    return read_allocation(allocation, offset, out, bytes);
+  }
 
  private:
-  unsigned char* data_ = nullptr;
-  bool from_pool_ = false;
+  abi::hsa_amd_memory_pool_t pool_;
+  abi::hsa_agent_t agent_;
 };
 
 }  // namespace kerncap::interpose

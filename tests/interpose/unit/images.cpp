@@ -9,6 +9,7 @@
 #include "interpose/hsa/api.h"
 #include "interpose/hsa/change_finder.h"
 #include "interpose/hsa/memory_image.h"
+#include "interpose/hsa/memory_reader.h"
 #include "interpose/hsa/pointer_scan.h"
 #include "snapshot/capture_reader.h"
 #include "snapshot/capture_writer.h"
@@ -22,6 +23,7 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 
 const void* unreadable = nullptr;
+HsaImageMemory no_pool({}, {});
 
 abi::hsa_status_t copy(void* to, const void* from, std::size_t bytes) {
   const auto* p = static_cast<const char*>(from);
@@ -173,7 +175,7 @@ TEST(the_closure_follows_tables_structures_and_lists) {
   std::vector<ImageRegion> regions{region(table), region(big), region(apart)};
   for (const auto& node : nodes) regions.push_back(region(*node));
   Progress progress;
-  MemoryImage image(sorted(regions), live::MemoryMode::reachable, {}, {}, progress.callbacks());
+  MemoryImage image(sorted(regions), live::MemoryMode::reachable, no_pool, progress.callbacks());
   image.add_roots(arguments({1, table.address() + 8, 3}), 0);
   const std::vector<unsigned char> big_before = contents(big), table_before = contents(table);
   {
@@ -205,7 +207,7 @@ TEST(all_memory_is_saved_on_demand_and_says_what_was_reachable) {
   std::vector<ImageRegion> regions{region(used), region(unused), region(refused)};
   regions[2].source.refusal = "memory of another process";
   Progress progress;
-  MemoryImage image(sorted(regions), live::MemoryMode::all, {}, {}, progress.callbacks());
+  MemoryImage image(sorted(regions), live::MemoryMode::all, no_pool, progress.callbacks());
   image.add_roots(arguments({used.address()}), 0);
   snapshot::CaptureWriter writer(scratch / "out");
   image.save_before(writer);
@@ -224,7 +226,7 @@ TEST(memory_that_cannot_be_read_refuses_the_capture) {
   first.word(0) = second.address();
   unreadable = second.data() + kMiB + 7;
   Progress progress;
-  MemoryImage image(sorted({region(first), region(second)}), live::MemoryMode::reachable, {}, {},
+  MemoryImage image(sorted({region(first), region(second)}), live::MemoryMode::reachable, no_pool,
                     progress.callbacks());
   image.add_roots(arguments({first.address()}), 0);
   {
@@ -238,7 +240,7 @@ TEST(memory_that_cannot_be_read_refuses_the_capture) {
   managed.source.kind = snapshot::RegionKind::managed;
   const std::uint64_t address = gone.address();
   ::mprotect(reinterpret_cast<void*>(address), 8192, PROT_NONE);
-  MemoryImage stale({managed}, live::MemoryMode::reachable, {}, {}, progress.callbacks());
+  MemoryImage stale({managed}, live::MemoryMode::reachable, no_pool, progress.callbacks());
   stale.add_roots(arguments({address}), 0);
   snapshot::CaptureWriter writer(scratch / "stale");
   EXPECT_THROWS(stale.save_before(writer), Refused, "no longer mapped");
@@ -251,7 +253,7 @@ TEST(a_cancel_stops_the_saving) {
   Progress progress;
   ImageProgress callbacks = progress.callbacks();
   callbacks.check = [] { throw Refused("cancelled"); };
-  MemoryImage image({region(memory)}, live::MemoryMode::reachable, {}, {}, callbacks);
+  MemoryImage image({region(memory)}, live::MemoryMode::reachable, no_pool, callbacks);
   image.add_roots(arguments({memory.address()}), 0);
   snapshot::CaptureWriter writer(scratch / "out");
   EXPECT_THROWS(image.save_before(writer), Refused, "cancelled");

@@ -1,0 +1,37 @@
+// Finding the functions of libcuda and libcupti by name.
+#pragma once
+
+#include <dlfcn.h>
+
+#include "abi/cuda.h"
+#include "abi/cuda_cupti.h"
+
+namespace kerncap::abi {
+
+// What the library does not have stays null. Returns the name of the first that is needed and missing; null:
+// all are there.
+inline const char* load_functions(void* library, CudaDriver& driver) {
+  const char* missing = nullptr;
+#define KERNCAP_CUDA_FIND(name, symbol, parameters) \
+  driver.name = reinterpret_cast<decltype(driver.name)>(::dlsym(library, symbol));
+#define KERNCAP_CUDA_NEED(name, symbol, parameters) \
+  KERNCAP_CUDA_FIND(name, symbol, parameters)       \
+  if (driver.name == nullptr && missing == nullptr) missing = symbol;
+  KERNCAP_CUDA_FUNCTIONS(KERNCAP_CUDA_NEED)
+  KERNCAP_CUDA_LATER_FUNCTIONS(KERNCAP_CUDA_FIND)
+#undef KERNCAP_CUDA_NEED
+#undef KERNCAP_CUDA_FIND
+  return missing;
+}
+
+inline const char* load_functions(void* library, Cupti& cupti) {
+  const char* missing = nullptr;
+#define KERNCAP_CUPTI_FIND(name, parameters)                                    \
+  cupti.name = reinterpret_cast<decltype(cupti.name)>(::dlsym(library, #name)); \
+  if (cupti.name == nullptr && missing == nullptr) missing = #name;
+  KERNCAP_CUPTI_FUNCTIONS(KERNCAP_CUPTI_FIND)
+#undef KERNCAP_CUPTI_FIND
+  return missing;
+}
+
+}  // namespace kerncap::abi

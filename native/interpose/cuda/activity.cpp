@@ -1,0 +1,141 @@
+#include "interpose/cuda/activity.h"
+
+#include <cstdlib>
+#include <limits>
+
+#include "interpose/cuda/driver.h"
+
+namespace kerncap::interpose::cuda {
+
+using namespace abi;  // NOLINT: the ABI's own names
+
+namespace {
+
+// Small enough that figures are not old when a buffer is full, large enough that handing over costs nothing.
+constexpr std::size_t kBufferBytes = 256u << 10;
+constexpr std::uint64_t kAbsurdNs = 24ull * 3600 * 1'000'000'000;
+
+std::atomic<Activity*> receiver{nullptr};
+
+void request(std::uint8_t** buffer, std::size_t* bytes, std::size_t* max_records) {
+  *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(64, kBufferBytes));
+  *bytes = *buffer != nullptr ? kBufferBytes : 0;
+  *max_records = 0;
+}
+
+void complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid_bytes) {
+  if (Activity* activity = receiver.load()) activity->take(buffer, valid_bytes);
+  std::free(buffer);
+}
+
+std::uint32_t work_items(std::int64_t blocks, std::int64_t threads) {
+  return static_cast<std::uint32_t>(
+      std::min<std::int64_t>(blocks * threads, std::numeric_limits<std::uint32_t>::max()));
+}
+
+}  // namespace
+
+Activity::Activity(live::LiveFile& live, Kernels& kernels, bool timing)
+    : live_(live), kernels_(kernels), timing_(timing), slots_(std::make_unique<Slot[]>(kSlots)) {}
+
+bool Activity::start(std::string* why) {
+  receiver.store(this);
+  CUptiResult result = cupti().cuptiActivityRegisterCallbacks(request, complete);
+  if (result == CUPTI_SUCCESS) result = cupti().cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  if (result == CUPTI_SUCCESS) return true;
+  const char* text = nullptr;
+  cupti().cuptiGetResultString(result, &text);
+  *why = std::string("CUPTI gives no records of kernels: ") + (text != nullptr ? text : "unknown reason");
+  return false;
+}
+
+void Activity::launched(std::uint32_t correlation, const Kernel& kernel, std::uint64_t nth) {
+  Slot& slot = slots_[correlation % kSlots];
+  if (slot.correlation.exchange(0, std::memory_order_acq_rel) != 0) {
+    live_.header().lost.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    pending_.fetch_add(1, std::memory_order_relaxed);
+  }
+  slot.row = kernel.row;
+  slot.nth = nth;
+  slot.correlation.store(correlation, std::memory_order_release);
+}
+
+void Activity::withdrawn(std::uint32_t correlation) {
+  std::uint32_t expected = correlation;
+  if (slots_[correlation % kSlots].correlation.compare_exchange_strong(expected, 0))
+    pending_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Activity::take(const std::uint8_t* buffer, std::size_t valid_bytes) {
+  CUpti_Activity* record = nullptr;
+  while (cupti().cuptiActivityGetNextRecord(const_cast<std::uint8_t*>(buffer), valid_bytes, &record) ==
+         CUPTI_SUCCESS) {
+    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+      kernel_record(*reinterpret_cast<const CUpti_ActivityKernelPrefix*>(record));
+  }
+}
+
+void Activity::kernel_record(const CUpti_ActivityKernelPrefix& record) {
+  live::LiveHeader& header = live_.header();
+  Slot& slot = slots_[record.correlationId % kSlots];
+  std::uint32_t row = 0;
+  std::uint64_t nth = 0;
+  const std::uint32_t waiting = slot.correlation.load(std::memory_order_acquire);
+  if (record.graphNodeId == 0) {
+    if (waiting != record.correlationId)
+      return;  // a launch of kerncap's own, or one that was given up as lost
+    row = slot.row, nth = slot.nth;
+    std::uint32_t expected = waiting;
+    if (!slot.correlation.compare_exchange_strong(expected, 0)) return;
+    pending_.fetch_sub(1, std::memory_order_relaxed);
+  } else {
+    // Work of a graph launch is not told of when it is submitted: it is counted now.
+    Kernel* kernel = kernels_.find_by_name(record.name, record.deviceId);
+    row = kernel->row;
+    nth = kernel->calls->fetch_add(1, std::memory_order_relaxed) + 1;
+    live::Row& counted = live_.row(row);
+    const std::uint32_t grid[3] = {work_items(record.gridX, record.blockX),
+                                   work_items(record.gridY, record.blockY),
+                                   work_items(record.gridZ, record.blockZ)};
+    const std::uint32_t block[3] = {static_cast<std::uint32_t>(record.blockX),
+                                    static_cast<std::uint32_t>(record.blockY),
+                                    static_cast<std::uint32_t>(record.blockZ)};
+    header.dispatches.fetch_add(1, std::memory_order_relaxed);
+    live::count_dispatch(counted, grid, block, static_cast<std::uint32_t>(record.dynamicSharedMemory),
+                         live::coarse_monotonic_ns());
+    counted.calls.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (watched_.load(std::memory_order_relaxed) == record.correlationId && record.correlationId != 0) {
+    watched_start_.store(record.start);
+    watched_end_.store(record.end);
+  }
+  if (!timing_) return;
+  if (record.start == 0 || record.end <= record.start || record.end - record.start > kAbsurdNs) {
+    header.rejected.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  live::count_time(live_.row(row), record.end - record.start, nth);
+  header.timed.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Activity::flush(bool forced) { cupti().cuptiActivityFlushAll(forced ? 1 : 0); }
+
+void Activity::finish() {
+  if (timing_) live_.header().lost.fetch_add(pending_.load(), std::memory_order_relaxed);
+  receiver.store(nullptr);
+}
+
+void Activity::watch(std::uint32_t correlation) {
+  watched_start_.store(0);
+  watched_end_.store(0);
+  watched_.store(correlation);
+}
+
+bool Activity::watched(std::uint64_t* start, std::uint64_t* end) const {
+  *start = watched_start_.load();
+  *end = watched_end_.load();
+  return *end > *start;
+}
+
+}  // namespace kerncap::interpose::cuda

@@ -1,0 +1,57 @@
+// Times of kernels from CUPTI's activity records, matched with launches by their correlation ids.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "abi/cuda_cupti.h"
+#include "interpose/cuda/kernels.h"
+#include "live/live_file.h"
+
+namespace kerncap::interpose::cuda {
+
+class Activity {
+ public:
+  Activity(live::LiveFile& live, Kernels& kernels, bool timing);
+
+  // Starts the records. False, and why, where CUPTI refuses.
+  bool start(std::string* why);
+  // A launch that its caller counted: the nth of its kernel. Any thread.
+  void launched(std::uint32_t correlation, const Kernel& kernel, std::uint64_t nth);
+  // The launch came to nothing.
+  void withdrawn(std::uint32_t correlation);
+
+  // Has CUPTI hand over what is complete; `forced`, at the end of the process, whatever there is.
+  void flush(bool forced);
+  [[nodiscard]] std::uint64_t pending() const { return pending_.load(std::memory_order_relaxed); }
+  // What never got a record is lost.
+  void finish();
+
+  // Keeps the times of one launch.
+  void watch(std::uint32_t correlation);
+  bool watched(std::uint64_t* start, std::uint64_t* end) const;
+
+  void take(const std::uint8_t* buffer, std::size_t valid_bytes);
+
+ private:
+  // Constant memory however many launches are in flight: an older launch that still waits for its record when
+  // its place is needed counts as lost.
+  static constexpr std::uint32_t kSlots = 1u << 18;
+  struct Slot {
+    std::atomic<std::uint32_t> correlation{0};
+    std::uint32_t row = 0;
+    std::uint64_t nth = 0;
+  };
+  void kernel_record(const abi::CUpti_ActivityKernelPrefix& record);
+
+  live::LiveFile& live_;
+  Kernels& kernels_;
+  const bool timing_;
+  std::unique_ptr<Slot[]> slots_;
+  std::atomic<std::uint64_t> pending_{0};
+  std::atomic<std::uint32_t> watched_{0};
+  std::atomic<std::uint64_t> watched_start_{0}, watched_end_{0};
+};
+
+}  // namespace kerncap::interpose::cuda

@@ -1,0 +1,296 @@
+// What CUPTI tells of the program's driver calls. Anything here runs in the program's threads, on every
+// launch.
+#include <mutex>
+#include <utility>
+
+#include "interpose/cuda/capture.h"
+#include "interpose/cuda/driver.h"
+#include "interpose/cuda/process.h"
+
+namespace kerncap::interpose::cuda {
+
+using namespace abi;  // NOLINT: the ABI's own names
+using snapshot::RegionKind;
+
+namespace {
+
+CUpti_SubscriberHandle subscriber = nullptr;
+
+// The launch that this thread is in, between its two callbacks.
+struct InLaunch {
+  Capture* capture = nullptr;
+  bool counted = false;
+};
+thread_local InLaunch in_launch;
+
+constexpr CUpti_CallbackId kLaunches[] = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+                                          CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
+                                          CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+                                          CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
+                                          CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
+                                          CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz};
+
+constexpr CUpti_CallbackId kOthers[] = {CUPTI_DRIVER_TRACE_CBID_cuModuleLoad,
+                                        CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData,
+                                        CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx,
+                                        CUPTI_DRIVER_TRACE_CBID_cuModuleLoadFatBinary,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemFreeHost,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemHostAlloc,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemAllocPitch_v2,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemAllocHost_v2,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemHostRegister,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemHostRegister_v2,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemHostUnregister,
+                                        CUPTI_DRIVER_TRACE_CBID_cuIpcOpenMemHandle,
+                                        CUPTI_DRIVER_TRACE_CBID_cuIpcOpenMemHandle_v2,
+                                        CUPTI_DRIVER_TRACE_CBID_cuIpcCloseMemHandle,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemAllocManaged,
+                                        CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
+                                        CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
+                                        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture,
+                                        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz,
+                                        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2,
+                                        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz,
+                                        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph,
+                                        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemMap,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemUnmap,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync_ptsz,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync_ptsz,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync,
+                                        CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync_ptsz};
+
+// Ranges of callback ids of everything that copies or fills memory, in all versions of the calls.
+constexpr std::pair<CUpti_CallbackId, CUpti_CallbackId> kCopies[] = {
+    {276, 293}, {305, 306}, {249, 254}, {216, 227}, {318, 321}, {397, 433}, {776, 779}, {796, 799}};
+
+bool is_launch(CUpti_CallbackId id) {
+  switch (id) {
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// A launch into a stream that is being recorded runs nothing now.
+bool is_recorded(Process& process, CUpti_CallbackId id, CUstream stream) {
+  if (!process.records_graphs.load(std::memory_order_relaxed)) return false;
+  const bool per_thread = id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz ||
+                          id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz ||
+                          id == CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz;
+  // CU_STREAM_PER_THREAD is the handle 2.
+  if (stream == nullptr && per_thread) stream = reinterpret_cast<CUstream>(std::uintptr_t{2});
+  const OwnCalls own;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver().cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+void launch_begins(Process& process, CUpti_CallbackId id, const CUpti_CallbackData& data) {
+  if (process.captures.active() != nullptr) process.captures.wait_while_active();
+  process.captures.poll();
+  Launch launch = read_launch(id, data, process.captures.armed());
+  if (is_recorded(process, id, launch.stream)) return;
+  Kernel* kernel = process.kernels.find(launch.function, launch.context, data.symbolName);
+  const std::uint64_t nth = process.count(*kernel, launch);
+  process.activity.launched(launch.correlation, *kernel, nth);
+  in_launch.counted = true;
+  if (!process.captures.armed()) return;
+  Capture* capture = process.captures.claim(launch, *kernel, nth);
+  if (capture == nullptr) return;
+  const OwnCalls own;
+  capture->before();
+  in_launch.capture = capture;
+}
+
+void launch_ends(Process& process, const CUpti_CallbackData& data) {
+  const InLaunch launch = std::exchange(in_launch, {});
+  const CUresult result = data.functionReturnValue != nullptr
+                              ? *static_cast<const CUresult*>(data.functionReturnValue)
+                              : CUDA_SUCCESS;
+  if (launch.counted && result != CUDA_SUCCESS) process.activity.withdrawn(data.correlationId);
+  if (launch.capture == nullptr) return;
+  const OwnCalls own;
+  launch.capture->after(result);
+}
+
+std::uint32_t current_device() {
+  CUdevice device = 0;
+  const OwnCalls own;
+  driver().cuCtxGetDevice(&device);
+  return static_cast<std::uint32_t>(device);
+}
+
+template <typename Params>
+const Params& params(const CUpti_CallbackData& data) {
+  return *static_cast<const Params*>(data.functionParams);
+}
+
+// What frees or takes over memory is looked at before it happens, what makes some, after.
+void call_begins(Process& process, CUpti_CallbackId id, const CUpti_CallbackData& data) {
+  process.captures.wait_while_active();
+  switch (id) {
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoad:
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData:
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx:
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadFatBinary:
+      Kernels::begin_loading();
+      break;
+    case CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2:
+    case CUPTI_DRIVER_TRACE_CBID_cuMemFreeHost:
+    case CUPTI_DRIVER_TRACE_CBID_cuMemHostUnregister:
+    case CUPTI_DRIVER_TRACE_CBID_cuIpcCloseMemHandle:
+    case CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync:
+    case CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync_ptsz:
+      process.memory.freed(params<cuMemFree_v2_params>(data).dptr);
+      break;
+    case CUPTI_DRIVER_TRACE_CBID_cuMemUnmap:
+      process.memory.unmapped(params<cuMemUnmap_params>(data).ptr, params<cuMemUnmap_params>(data).size);
+      break;
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz:
+      process.records_graphs.store(true, std::memory_order_relaxed);
+      break;
+    default:
+      break;
+  }
+}
+
+void call_ends(Process& process, CUpti_CallbackId id, const CUpti_CallbackData& data) {
+  const bool failed = data.functionReturnValue != nullptr &&
+                      *static_cast<const CUresult*>(data.functionReturnValue) != CUDA_SUCCESS;
+  const auto add = [&](std::uint64_t address, std::uint64_t bytes, RegionKind kind,
+                       std::string refusal = {}) {
+    if (!failed) process.memory.allocated(address, bytes, kind, current_device(), std::move(refusal));
+  };
+  switch (id) {
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoad:
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData:
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx:
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadFatBinary:
+      process.kernels.end_loading(failed ? nullptr : *params<cuModuleLoadData_params>(data).module);
+      break;
+    case CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2:
+    case CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync:
+    case CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync_ptsz:
+    case CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync:
+    case CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync_ptsz: {
+      const auto& p = params<cuMemAlloc_v2_params>(data);
+      if (!failed) add(*p.dptr, p.bytesize, RegionKind::device);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuMemAllocManaged: {
+      const auto& p = params<cuMemAlloc_v2_params>(data);
+      if (!failed) add(*p.dptr, p.bytesize, RegionKind::managed);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuMemAllocPitch_v2: {
+      const auto& p = params<cuMemAllocPitch_v2_params>(data);
+      if (!failed) add(*p.dptr, *p.pPitch * p.Height, RegionKind::device);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuMemHostAlloc:
+    case CUPTI_DRIVER_TRACE_CBID_cuMemAllocHost_v2: {
+      const auto& p = params<cuMemHostAlloc_params>(data);
+      if (!failed) add(reinterpret_cast<std::uint64_t>(*p.pp), p.bytesize, RegionKind::host);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuMemHostRegister:
+    case CUPTI_DRIVER_TRACE_CBID_cuMemHostRegister_v2: {
+      const auto& p = params<cuMemHostRegister_v2_params>(data);
+      add(reinterpret_cast<std::uint64_t>(p.p), p.bytesize, RegionKind::registered);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuMemMap: {
+      const auto& p = params<cuMemMap_params>(data);
+      add(p.ptr, p.size, RegionKind::vmem);
+      break;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuIpcOpenMemHandle:
+    case CUPTI_DRIVER_TRACE_CBID_cuIpcOpenMemHandle_v2: {
+      if (failed) break;
+      CUdeviceptr base = 0;
+      std::size_t bytes = 0;
+      const CUdeviceptr address = *params<cuIpcOpenMemHandle_v2_params>(data).pdptr;
+      const OwnCalls own;
+      if (driver().cuMemGetAddressRange(&base, &bytes, address) == CUDA_SUCCESS)
+        add(base, bytes, RegionKind::device, "it is memory of another process (CUDA IPC)");
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+void resource(Process& process, CUpti_CallbackId id, const CUpti_ResourceData& data) {
+  if (data.resourceDescriptor == nullptr) return;
+  const auto& module = *static_cast<const CUpti_ModuleResourceData*>(data.resourceDescriptor);
+  if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED)
+    process.kernels.module_loaded(data.context, module.moduleId, module.pCubin, module.cubinSize);
+  if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING)
+    process.kernels.module_unloading(data.context, module.moduleId);
+}
+
+void on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
+  Process* p = process();
+  if (p == nullptr) return;
+  if (domain == CUPTI_CB_DOMAIN_RESOURCE) {  // also within calls of our own, which may load code
+    resource(*p, id, *static_cast<const CUpti_ResourceData*>(data));
+    return;
+  }
+  if (OwnCalls::active()) return;
+  const auto& call = *static_cast<const CUpti_CallbackData*>(data);
+  if (is_launch(id)) {
+    if (call.callbackSite == CUPTI_API_ENTER) {
+      launch_begins(*p, id, call);
+    } else {
+      launch_ends(*p, call);
+    }
+  } else if (call.callbackSite == CUPTI_API_ENTER) {
+    call_begins(*p, id, call);
+  } else {
+    call_ends(*p, id, call);
+  }
+}
+
+}  // namespace
+
+bool subscribe(std::string* why) {
+  CUptiResult result = cupti().cuptiSubscribe(&subscriber, on_callback, nullptr);
+  const auto enable = [&](CUpti_CallbackDomain domain, CUpti_CallbackId id) {
+    if (result == CUPTI_SUCCESS) result = cupti().cuptiEnableCallback(1, subscriber, domain, id);
+  };
+  for (const CUpti_CallbackId id : kLaunches) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
+  for (const CUpti_CallbackId id : kOthers) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
+  enable(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED);
+  enable(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
+  if (result == CUPTI_SUCCESS) return true;
+  const char* text = nullptr;
+  cupti().cuptiGetResultString(result, &text);
+  *why = std::string("CUPTI gives no callbacks: ") + (text != nullptr ? text : "unknown reason") +
+         "; another profiler may be active in it";
+  return false;
+}
+
+void watch_copies(bool enable) {
+  for (const auto& [first, last] : kCopies) {
+    for (CUpti_CallbackId id = first; id <= last; ++id)  // one that this CUPTI does not know is no matter
+      cupti().cuptiEnableCallback(enable ? 1 : 0, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
+  }
+}
+
+}  // namespace kerncap::interpose::cuda

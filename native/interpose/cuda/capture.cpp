@@ -1,0 +1,275 @@
+#include "interpose/cuda/capture.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "interpose/cuda/capture_records.h"
+#include "interpose/cuda/driver.h"
+#include "interpose/cuda/process.h"
+
+namespace kerncap::interpose::cuda {
+
+using namespace abi;  // NOLINT: the ABI's own names
+using live::CaptureState;
+
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+
+class Cancelled : public std::exception {};
+
+std::string seconds(std::uint64_t ms) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g s", static_cast<double>(ms) / 1000);
+  return text;
+}
+
+void pause() {
+  const timespec step{0, 200'000};
+  ::nanosleep(&step, nullptr);
+}
+
+// What a thread waits for that may wait for ever: it is left alone then.
+struct Synchronised {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  CUresult result = CUDA_SUCCESS;
+};
+
+std::string hex(std::uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::uint64_t word_at(const std::vector<unsigned char>& bytes, std::size_t offset) {
+  std::uint64_t word = 0;
+  if (offset + sizeof word <= bytes.size()) std::memcpy(&word, bytes.data() + offset, sizeof word);
+  return word;
+}
+
+// Keeps the list sorted; false where something lies there already.
+bool insert(std::vector<ImageRegion>& sorted, ImageRegion region) {
+  const auto at =
+      std::lower_bound(sorted.begin(), sorted.end(), region.source.address,
+                       [](const ImageRegion& r, std::uint64_t value) { return r.source.address < value; });
+  if (at != sorted.end() && at->source.address < region.source.end()) return false;
+  if (at != sorted.begin() && std::prev(at)->source.end() > region.source.address) return false;
+  sorted.insert(at, std::move(region));
+  return true;
+}
+
+bool covered(const std::vector<ImageRegion>& sorted, std::uint64_t address) {
+  const auto after =
+      std::upper_bound(sorted.begin(), sorted.end(), address,
+                       [](std::uint64_t value, const ImageRegion& r) { return value < r.source.address; });
+  return after != sorted.begin() && std::prev(after)->source.end() > address;
+}
+
+}  // namespace
+
+Capture::Capture(Process& process, CaptureRequest request, Launch launch, Kernel& kernel, std::uint64_t nth)
+    : process_(process),
+      control_(process.control->block()),
+      request_(std::move(request)),
+      launch_(std::move(launch)),
+      kernel_(kernel),
+      nth_(nth),
+      nth_overall_(process.live->header().dispatches.load(std::memory_order_relaxed)),
+      outcome_(CaptureState::failed) {}
+
+void Capture::set_state(CaptureState state) {
+  control_.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
+}
+
+void Capture::check() {
+  process_.captures.poll();
+  if (cancelled_.load(std::memory_order_acquire)) throw Cancelled();
+}
+
+// Waits until nothing runs in the context. The wait itself is another thread's: it cannot be broken off.
+void Capture::settle(const std::string& what) {
+  auto state = std::make_shared<Synchronised>();
+  sigset_t all, mask;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &mask);
+  std::thread([state, context = launch_.context] {
+    const OwnCalls own;
+    CUresult result = driver().cuCtxSetCurrent(context);
+    if (result == CUDA_SUCCESS) result = driver().cuCtxSynchronize();
+    const std::lock_guard lock(state->mutex);
+    state->result = result;
+    state->done = true;
+    state->changed.notify_all();
+  }).detach();
+  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  const std::uint64_t deadline = live::monotonic_ns() + request_.timeout_ms * kMs;
+  std::unique_lock lock(state->mutex);
+  while (!state->done) {
+    state->changed.wait_for(lock, std::chrono::milliseconds(5));
+    if (state->done) break;
+    lock.unlock();
+    check();
+    lock.lock();
+    if (live::monotonic_ns() >= deadline) throw Refused(what + " within " + seconds(request_.timeout_ms));
+  }
+  if (state->result != CUDA_SUCCESS)
+    throw Refused("waiting for the device gave " + error_text(state->result));
+}
+
+std::vector<ImageRegion> Capture::regions() {
+  std::vector<ImageRegion> list;
+  for (Allocation& allocation : process_.memory.all()) {
+    const bool elsewhere =
+        allocation.kind == snapshot::RegionKind::device && allocation.owner != kernel_.device + 1;
+    if (elsewhere) allocation.refusal = "it is memory of device " + std::to_string(allocation.owner - 1);
+    ImageRegion region;
+    region.source = std::move(allocation);
+    list.push_back(std::move(region));
+  }
+  for (const Code* code : process_.kernels.loaded(launch_.context)) {
+    if (code->module == nullptr && code != kernel_.code) continue;
+    for (const CubinVariable& variable : code->cubin->variables) {
+      CUdeviceptr address = 0;
+      std::size_t bytes = 0;
+      if (code->module == nullptr ||
+          driver().cuModuleGetGlobal(&address, &bytes, code->module, variable.name.c_str()) != CUDA_SUCCESS ||
+          bytes == 0) {
+        continue;
+      }
+      ImageRegion region;
+      region.source.address = address;
+      region.source.bytes = bytes;
+      region.source.kind = snapshot::RegionKind::code_segment;
+      region.code_object = code->id;
+      if (!insert(list, std::move(region))) continue;
+      variables_.push_back({code->id, variable.name, address, bytes, variable.constant});
+      if (codes_.empty() || codes_.back() != code) codes_.push_back(code);
+    }
+  }
+  // What arguments point to that came from none of the calls we follow; the driver knows it then.
+  for (std::size_t offset = 0; offset + 8 <= parameters_.size(); offset += 4) {
+    const std::uint64_t word = word_at(parameters_, offset);
+    if (word < 0x10000 || word >> 47 != 0 || covered(list, word)) continue;
+    CUdeviceptr base = 0;
+    std::size_t bytes = 0;
+    int type = 0;
+    if (driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) != CUDA_SUCCESS)
+      continue;
+    if (driver().cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, word) != CUDA_SUCCESS ||
+        driver().cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, word) != CUDA_SUCCESS ||
+        word - base >= bytes) {
+      throw Refused("the argument at byte " + std::to_string(offset) + " points to " + hex(word) +
+                    ", memory whose extent the driver does not tell");
+    }
+    ImageRegion region;
+    region.source.address = base;
+    region.source.bytes = bytes;
+    region.source.kind =
+        type == CU_MEMORYTYPE_HOST ? snapshot::RegionKind::host : snapshot::RegionKind::device;
+    insert(list, std::move(region));
+  }
+  return list;
+}
+
+void Capture::before() {
+  control_.started_ns = live::monotonic_ns();
+  control_.bytes_done.store(0);
+  control_.bytes_total.store(0);
+  watch_copies(true);
+  try {
+    save_before();
+    return;
+  } catch (const Cancelled&) {
+    outcome_ = CaptureState::cancelled;
+    message_ = "cancelled";
+  } catch (const std::exception& error) {
+    message_ = error.what();
+  }
+  over_ = true;
+}
+
+void Capture::save_before() {
+  set_state(CaptureState::draining);
+  settle("what was submitted to the device before the launch did not complete");
+  set_state(CaptureState::saving);
+  const std::uint64_t began = live::monotonic_ns();
+  if (kernel_.code == nullptr || !kernel_.unknown_code.empty()) {
+    throw Refused("the code of " + kernel_.demangled + " cannot be told: " + kernel_.unknown_code);
+  }
+  writer_ = std::make_unique<snapshot::CaptureWriter>(request_.output);
+  parameters_ = pack_parameters(launch_, kernel_);
+  memory_ = std::make_unique<CudaImageMemory>(launch_.context);
+  const ImageProgress progress{&control_.bytes_done, &control_.bytes_total, [this] { check(); }};
+  image_ = std::make_unique<MemoryImage>(regions(), request_.memory, *memory_, progress);
+  image_->add_roots(parameters_, kernel_.code->id);
+  image_->save_before(*writer_);
+  control_.saved_ns = live::monotonic_ns() - began;
+  process_.activity.watch(launch_.correlation);
+  set_state(CaptureState::running);
+}
+
+void Capture::after(CUresult result) {
+  if (!over_) {
+    try {
+      save_after(result);
+      outcome_ = CaptureState::done;
+    } catch (const Cancelled&) {
+      outcome_ = CaptureState::cancelled;
+      message_ = "cancelled";
+    } catch (const std::exception& error) {
+      message_ = error.what();
+    }
+  }
+  end(outcome_, message_);
+}
+
+void Capture::save_after(CUresult result) {
+  if (result != CUDA_SUCCESS) throw Refused("the launch itself failed: " + error_text(result));
+  settle("the dispatch did not complete");
+  set_state(CaptureState::saving_changes);
+  const std::uint64_t began = live::monotonic_ns();
+  image_->save_changes(*writer_);
+  process_.activity.flush(false);
+  CaptureRecords(*this).write(*writer_);
+  writer_->commit();
+  control_.saved_ns += live::monotonic_ns() - began;
+}
+
+void Capture::end(CaptureState outcome, const std::string& message) {
+  watch_copies(false);
+  image_.reset();
+  writer_.reset();  // removes what was not committed
+  control_.finished_ns = live::monotonic_ns();
+  live::set_text(control_.message, sizeof control_.message, message);
+  if (outcome == CaptureState::done && request_.exit_after) leave_program();
+  set_state(outcome);
+  process_.captures.capture_ended();  // deletes this
+}
+
+void Capture::leave_program() {
+  live::LiveHeader& header = process_.live->header();
+  header.pending.store(0, std::memory_order_relaxed);
+  header.state.store(static_cast<std::uint32_t>(live::ProcessState::exited), std::memory_order_release);
+  // What the program has printed belongs to it; but a thread of it may hold a stream's lock for good.
+  std::atomic<bool> flushed{false};
+  std::thread([&flushed] {
+    std::fflush(nullptr);
+    flushed.store(true);
+  }).detach();
+  for (int i = 0; i < 5000 && !flushed.load(); ++i) pause();
+  set_state(CaptureState::done);
+  ::_exit(0);
+}
+
+}  // namespace kerncap::interpose::cuda

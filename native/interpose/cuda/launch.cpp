@@ -1,0 +1,109 @@
+#include "interpose/cuda/launch.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "interpose/cuda/kernels.h"
+#include "interpose/hsa/memory_image.h"
+
+namespace kerncap::interpose::cuda {
+
+using namespace abi;  // NOLINT: the ABI's own names
+
+namespace {
+
+// Attributes that tie a launch to others (programmatic events, stream serialisation, graph nodes) mean
+// nothing when the kernel runs alone.
+bool says_how_it_runs(CUlaunchAttributeID id) {
+  return id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ||
+         id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE ||
+         id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION ||
+         id == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+}
+
+void read_config(const CUlaunchConfig& config, bool whole, Launch& launch) {
+  const std::uint32_t grid[3] = {config.gridDimX, config.gridDimY, config.gridDimZ};
+  const std::uint32_t block[3] = {config.blockDimX, config.blockDimY, config.blockDimZ};
+  std::copy_n(grid, 3, launch.grid);
+  std::copy_n(block, 3, launch.block);
+  launch.dynamic_shared = config.sharedMemBytes;
+  launch.stream = config.hStream;
+  if (!whole) return;
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const CUlaunchAttribute& attribute = config.attrs[i];
+    if (!says_how_it_runs(attribute.id)) continue;
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+      launch.cooperative = attribute.value.cooperative != 0;
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+      const auto& cluster = attribute.value.clusterDim;
+      launch.cluster[0] = cluster.x, launch.cluster[1] = cluster.y, launch.cluster[2] = cluster.z;
+    }
+    snapshot::CudaLaunchAttribute kept{};
+    kept.id = static_cast<std::uint32_t>(attribute.id);
+    std::memcpy(kept.value, attribute.value.bytes, sizeof kept.value);
+    launch.attributes.push_back(kept);
+  }
+}
+
+}  // namespace
+
+Launch read_launch(CUpti_CallbackId id, const CUpti_CallbackData& data, bool whole) {
+  Launch launch;
+  launch.context = data.context;
+  launch.correlation = data.correlationId;
+  if (id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx || id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz) {
+    const auto& p = *static_cast<const cuLaunchKernelEx_params*>(data.functionParams);
+    launch.function = p.f;
+    launch.parameters = p.kernelParams;
+    launch.extra = p.extra;
+    if (p.config != nullptr) read_config(*p.config, whole, launch);
+    return launch;
+  }
+  const auto& p = *static_cast<const cuLaunchKernel_params*>(data.functionParams);
+  const std::uint32_t grid[3] = {p.gridDimX, p.gridDimY, p.gridDimZ};
+  const std::uint32_t block[3] = {p.blockDimX, p.blockDimY, p.blockDimZ};
+  launch.function = p.f;
+  std::copy_n(grid, 3, launch.grid);
+  std::copy_n(block, 3, launch.block);
+  launch.dynamic_shared = p.sharedMemBytes;
+  launch.stream = p.hStream;
+  launch.parameters = p.kernelParams;
+  launch.cooperative = id == CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel ||
+                       id == CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz;
+  if (!launch.cooperative) launch.extra = p.extra;
+  return launch;
+}
+
+std::vector<unsigned char> pack_parameters(const Launch& launch, const Kernel& kernel) {
+  std::vector<unsigned char> bytes;
+  if (launch.parameters == nullptr && launch.extra != nullptr) {
+    const void* buffer = nullptr;
+    std::size_t size = 0;
+    for (void** item = launch.extra; reinterpret_cast<std::uintptr_t>(*item) != CU_LAUNCH_PARAM_END;
+         item += 2) {
+      const auto marker = reinterpret_cast<std::uintptr_t>(*item);
+      if (marker == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = item[1];
+      if (marker == CU_LAUNCH_PARAM_BUFFER_SIZE) size = *static_cast<const std::size_t*>(item[1]);
+    }
+    if (buffer != nullptr)
+      bytes.assign(static_cast<const unsigned char*>(buffer),
+                   static_cast<const unsigned char*>(buffer) + size);
+    return bytes;
+  }
+  if (!kernel.parameters_known) {
+    throw Refused("the driver does not tell where the kernel's parameters lie (it is older than CUDA 12.4)");
+  }
+  if (launch.parameters == nullptr && !kernel.parameters.empty())
+    throw Refused("the launch names no parameters");
+  std::size_t end = 0;
+  for (const snapshot::CudaParameter& p : kernel.parameters)
+    end = std::max<std::size_t>(end, p.offset + p.bytes);
+  bytes.resize(end);
+  for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
+    const snapshot::CudaParameter& p = kernel.parameters[i];
+    std::memcpy(bytes.data() + p.offset, launch.parameters[i], p.bytes);
+  }
+  return bytes;
+}
+
+}  // namespace kerncap::interpose::cuda

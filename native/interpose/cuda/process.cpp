@@ -1,0 +1,171 @@
+#include "interpose/cuda/process.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "interpose/cuda/driver.h"
+#include "interpose/cuda/launch.h"
+
+namespace kerncap::interpose::cuda {
+
+using namespace abi;  // NOLINT: the ABI's own names
+
+namespace {
+
+constexpr long kPauseNs = 20'000'000;
+constexpr std::uint64_t kFlushEveryNs = 200'000'000;
+constexpr std::uint64_t kFinishLimitNs = 2'000'000'000;
+
+// Never destroyed: callbacks and CUPTI's threads may run until the process is gone.
+std::atomic<Process*> current{nullptr};
+
+// A forked child cannot use the driver that its parent started, and the statistics are the parent's.
+void in_forked_child() { current.store(nullptr); }
+
+void detach() {
+  if (Process* p = current.load()) {
+    p->finish();
+    current.store(nullptr);
+  }
+}
+
+std::string devices_text() {
+  std::string text;
+  int count = 0;
+  driver().cuDeviceGetCount(&count);
+  for (int i = 0; i < count; ++i) {
+    CUdevice device = 0;
+    char name[128] = {};
+    int major = 0, minor = 0;
+    driver().cuDeviceGet(&device, i);
+    driver().cuDeviceGetName(name, sizeof name, device);
+    driver().cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+    driver().cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+    const std::string arch = "sm_" + std::to_string(major * 10 + minor);
+    text += std::to_string(i) + '\t' + arch + "\tnvptx64-nvidia-cuda--" + arch + '\t' + name + '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+Process* process() { return current.load(std::memory_order_acquire); }
+
+void attach() {
+  const char* session = std::getenv("KERNCAP_SESSION");
+  if (session == nullptr || *session == 0 || current.load() != nullptr) return;
+  std::string error;
+  std::unique_ptr<live::ControlFile> control = live::ControlFile::open(session, &error);
+  if (control == nullptr || !load_libraries(&error)) {
+    std::fprintf(stderr, "kerncap: not watching this process: %s\n", error.c_str());
+    return;
+  }
+  std::string warning;
+  std::unique_ptr<live::LiveFile> live = live::LiveFile::create(session, &warning);
+  auto made = std::make_unique<Process>(std::move(control), std::move(live), session);
+  if (!warning.empty()) made->warn("statistics are not shown: " + warning);
+  made->control->block().processes.fetch_add(1, std::memory_order_acq_rel);
+  current.store(made.get(), std::memory_order_release);
+  made.release()->start();
+  ::pthread_atfork(nullptr, nullptr, &in_forked_child);
+  std::atexit(&detach);
+}
+
+Process::Process(std::unique_ptr<live::ControlFile> control_file, std::unique_ptr<live::LiveFile> live_file,
+                 const std::string& session)
+    : control(std::move(control_file)),
+      live(std::move(live_file)),
+      code(session),
+      kernels(*live, code),
+      activity(*live, kernels, control->block().timing != 0),
+      captures(*this),
+      runtime(driver_text()) {
+  live::LiveHeader& header = live->header();
+  header.clock = live::ClockKind::gpu;
+  live::set_text(header.runtime, sizeof header.runtime, runtime);
+}
+
+void Process::start() {
+  std::string why;
+  if (!subscribe(&why)) {
+    warn("not watching this process: " + why);
+    return;
+  }
+  if (!activity.start(&why)) warn("kernels are not timed: " + why);
+  // The program's signals are for the program's threads.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  housekeeper_ = std::thread([this] { housekeeping(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+std::uint64_t Process::count(const Kernel& kernel, const Launch& launch) {
+  live::Row& row = live->row(kernel.row);
+  live->header().dispatches.fetch_add(1, std::memory_order_relaxed);
+  const std::uint32_t grid[3] = {launch.work_items(0), launch.work_items(1), launch.work_items(2)};
+  live::count_dispatch(row, grid, launch.block, launch.dynamic_shared, live::coarse_monotonic_ns());
+  row.calls.fetch_add(1, std::memory_order_relaxed);
+  return kernel.calls->fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+void Process::housekeeping() {
+  ::pthread_setname_np(::pthread_self(), "kerncap");
+  // cuInit has not returned yet when this thread starts; the driver's calls wait for it.
+  const OwnCalls own;
+  live::LiveHeader& header = live->header();
+  live::set_text(header.devices, sizeof header.devices, devices_text());
+  std::uint64_t flushed = 0;
+  while (!stopping_.load(std::memory_order_acquire)) {
+    const std::uint64_t now = live::monotonic_ns();
+    if (now - flushed > kFlushEveryNs && captures.active() == nullptr) {
+      activity.flush(false);
+      flushed = now;
+    }
+    header.pending.store(activity.pending(), std::memory_order_relaxed);
+    header.allocated.store(memory.bytes(), std::memory_order_relaxed);
+    header.updated_ns.store(now, std::memory_order_relaxed);
+    live->reserve_ahead();
+    captures.poll();
+    const timespec pause{0, kPauseNs};
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+void Process::finish() {
+  captures.process_ends();
+  stopping_.store(true, std::memory_order_release);
+  if (housekeeper_.joinable() && housekeeper_.get_id() != std::this_thread::get_id()) housekeeper_.join();
+  const std::uint64_t deadline = live::monotonic_ns() + kFinishLimitNs;
+  const OwnCalls own;
+  activity.flush(false);
+  while (activity.pending() != 0 && live::monotonic_ns() < deadline) {
+    const timespec pause{0, kPauseNs};
+    ::nanosleep(&pause, nullptr);
+    activity.flush(false);
+  }
+  if (activity.pending() != 0) activity.flush(true);
+  activity.finish();
+  live::LiveHeader& header = live->header();
+  header.pending.store(0, std::memory_order_relaxed);
+  header.updated_ns.store(live::monotonic_ns(), std::memory_order_relaxed);
+  header.state.store(static_cast<std::uint32_t>(live::ProcessState::exited), std::memory_order_release);
+}
+
+void Process::warn(const std::string& text) {
+  std::fprintf(stderr, "kerncap: %s\n", text.c_str());
+  note(text);
+}
+
+void Process::note(const std::string& text) {
+  live::LiveHeader& header = live->header();
+  live::set_text(header.message, sizeof header.message, text);
+}
+
+}  // namespace kerncap::interpose::cuda

@@ -1,0 +1,61 @@
+// All that the CUDA interposer knows of the process it is in.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "interpose/cuda/activity.h"
+#include "interpose/cuda/controller.h"
+#include "interpose/cuda/kernels.h"
+#include "interpose/cuda/memory.h"
+#include "interpose/hsa/code_store.h"
+#include "live/control_file.h"
+#include "live/live_file.h"
+
+namespace kerncap::interpose::cuda {
+
+struct Process {
+  Process(std::unique_ptr<live::ControlFile> control_file, std::unique_ptr<live::LiveFile> live_file,
+          const std::string& session);
+
+  std::unique_ptr<live::ControlFile> control;
+  std::unique_ptr<live::LiveFile> live;
+  CodeStore code;
+  Kernels kernels;
+  Memory memory;
+  Activity activity;
+  Controller captures;
+  std::string runtime;
+  // Graphs that the program has begun to record from streams: only then do launches have to be asked about.
+  std::atomic<bool> records_graphs{false};
+
+  void start();
+  // One launch; returns which of the kernel's it is, from 1.
+  std::uint64_t count(const Kernel& kernel, const Launch& launch);
+  // Flushes statistics, within limits, and marks the process as ended.
+  void finish();
+  // In the statistics, for the front end; warn() also prints `kerncap: TEXT` on stderr.
+  void note(const std::string& text);
+  void warn(const std::string& text);
+
+ private:
+  void housekeeping();
+
+  std::atomic<bool> stopping_{false};
+  std::thread housekeeper_;
+};
+
+// Null while the interposer is inert: no valid session, or the process ends.
+Process* process();
+// Makes the Process if KERNCAP_SESSION names a session and the driver can be watched.
+void attach();
+
+// The callbacks of the driver's calls (callbacks.cpp). False, and why, where CUPTI refuses.
+bool subscribe(std::string* why);
+// Calls that move memory: told of only while a capture is under way, since each costs the program a little.
+void watch_copies(bool enable);
+
+}  // namespace kerncap::interpose::cuda
