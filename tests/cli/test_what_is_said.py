@@ -51,6 +51,25 @@ def test_extract_says_what_became_of_the_program(tmp_path: Path) -> None:
     assert document(*words, "b", "--keep-running", "--", program, cwd=tmp_path)["program"] == "exited"
 
 
+def test_a_source_directory_that_was_named_in_vain(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "more.hip").write_text("__global__ void more(int* p) { *p = 1; }\n")
+    program = str(build_program("in_place").executable)
+    done = kerncap("extract", "advance", "-o", "a", "--source-dir", "other", "--", program, cwd=tmp_path)
+    assert "--source-dir other does not hold the source of this kernel" in done.stderr
+    assert "--source-dir other does not hold" in (tmp_path / "a" / "README.md").read_text()
+    words = ("advance", "-o", "b", "--source-dir")
+    vain = document("extract", *words, "other", "--", program, cwd=tmp_path)["source"]
+    assert (vain["variant"], vain["source_dirs"]) == (
+        "kernel_variant.cpp",
+        [{"directory": "other", "used": False}],
+    )
+    folder = str(build_program("in_place").source)
+    used = document("extract", "--force", *words, folder, "--", program, cwd=tmp_path)["source"]
+    assert (used["notes"], used["source_dirs"]) == ([], [{"directory": folder, "used": True}])
+
+
 def test_arguments_have_the_names_of_the_source(advance: Path, tmp_path: Path) -> None:
     arguments = document("inspect", str(advance), cwd=tmp_path)["capture"]["arguments"]
     assert [(a["name"], a["type"]) for a in arguments] == [("x", "float*"), ("scale", "float"), ("n", "int")]
