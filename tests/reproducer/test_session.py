@@ -205,6 +205,26 @@ def test_every_save_of_the_unit_or_a_header_is_an_attempt(out: Path, poll_ms: in
     assert second.seconds < 1.5
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_save_while_the_loop_begins_is_an_attempt(out: Path, first: bool) -> None:
+    class SlowBench(SizeBench):
+        def prepare(self) -> None:
+            edit(out / "kernel_variant.cpp", "i < n", "i < n - 1")
+
+    events: list[Event] = []
+    loop = EditLoop(out, SlowBench(), events.append)
+    thread = threading.Thread(target=loop.run, kwargs={"first": first})
+    thread.start()
+    deadline = time.monotonic() + 20
+    while "Finished" not in names(events):
+        assert time.monotonic() < deadline, names(events)
+        time.sleep(0.01)
+    loop.close()
+    thread.join(20)
+    (kept,) = list_iterations(out)
+    assert b"i < n - 1" in (kept.directory / "source/kernel_variant.cpp").read_bytes()
+
+
 def test_a_save_in_the_middle_gives_up_the_attempt(out: Path) -> None:
     bench = SizeBench()
     running = Running(out, bench)

@@ -28,9 +28,12 @@ class Request:
 
 
 class AttemptWorker(threading.Thread):
-    """Runs attempts one after the other. `error` is what ended it, if that was not `stop`."""
+    """Runs attempts one after the other. `error` is what ended it, if that was not `stop`.
 
-    def __init__(self, loop: EditLoop, first: bool) -> None:
+    Without a `first` attempt, `tried` is the digest of the source that needs none.
+    """
+
+    def __init__(self, loop: EditLoop, first: bool, tried: str) -> None:
         super().__init__(name="kerncap-edit-loop", daemon=True)
         self.error: BaseException | None = None
         self._loop = loop
@@ -39,7 +42,7 @@ class AttemptWorker(threading.Thread):
         self._forced = first
         self._requests: deque[Request] = deque()
         self._noticed = time.perf_counter()
-        self._last = "" if first else loop.digest()
+        self._last = "" if first else tried
 
     def saved(self, files: list[str]) -> None:
         """A save was noticed."""

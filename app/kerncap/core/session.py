@@ -189,6 +189,7 @@ class EditLoop:
         self.bench = bench
         self._on_event = on_event
         self._sources = Sources(self.directory)
+        self._opened = self._sources.digest()
         self._keeper = Keeper(self.directory) if keep else None
         self._poll_ms = poll_ms
         self._compile_timeout_s = compile_timeout_s
@@ -267,7 +268,8 @@ class EditLoop:
         self.bench.close()
 
     def run(self, *, first: bool = True) -> None:
-        """Watch until `stop()`. With `first`, the source as it stands is the first attempt.
+        """Watch until `stop()`. With `first`, the source as it stands is the first attempt; without, the one
+        that was there when the loop was made needs none.
 
         Raises what preparing the replayer raises; an attempt's own errors are events.
         """
@@ -275,14 +277,17 @@ class EditLoop:
         self.bench.prepare()
         names = tuple(str(p.relative_to(self.directory)) for p in self._sources.paths)
         self._emit(Watching(0, time.perf_counter() - started, names))
-        self._worker = worker = AttemptWorker(self, first)
+        self._worker = worker = AttemptWorker(self, first, self._opened)
         worker.start()
+        begun = False
         try:
             for changed in self._sources.changes(self._stop, poll_ms=self._poll_ms):
                 if worker.error is not None:
                     break
-                if changed and self._watching:
+                # Once it watches, it catches up with what was saved while it began.
+                if (changed or not begun) and self._watching:
                     worker.saved(changed)
+                begun = True
                 began = self._step_began
                 if self._cancel.is_set() and began is not None and time.monotonic() - began > PATIENCE_S:
                     self.bench.interrupt()  # a variant that never ends does not hold up the next one

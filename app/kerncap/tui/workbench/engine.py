@@ -111,12 +111,12 @@ class Engine:
     def _run(self, first: bool) -> None:
         sentence = ""
         try:
-            facts = read_facts(self.directory)
-            self._post(Opened(facts))
             bench = self._make_bench(self.directory, self._device)
             with loop.EditLoop(
                 self.directory, bench, self._tell, poll_ms=self._poll_ms, compile_timeout_s=self._limit_s
             ) as self._loop:
+                facts = read_facts(self.directory)
+                self._post(Opened(facts))
                 self._loop.watching = self._watching
                 if not self._closed.is_set():
                     self._loop.run(first=first and not facts.resumed)
