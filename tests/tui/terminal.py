@@ -72,9 +72,13 @@ class Terminal:
         """Types text as it is."""
         self._tmux("send-keys", "-l", text)
 
-    def screen(self) -> str:
-        """What is on the screen."""
-        return self._tmux("capture-pane", "-p")
+    def screen(self, *, escapes: bool = False) -> str:
+        """What is on the screen; with `escapes`, also in which colours."""
+        return self._tmux("capture-pane", "-p", *(["-e"] if escapes else []))
+
+    def resize(self, width: int, height: int) -> None:
+        """Another size of the terminal."""
+        self._tmux("resize-window", "-x", str(width), "-y", str(height))
 
     def wait(self, pattern: str, limit_s: float = 60.0) -> str:
         """Waits until the screen shows a match; returns the screen. Fails with what is on it instead."""

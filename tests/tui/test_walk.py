@@ -179,6 +179,7 @@ def test_signals_end_the_program_and_the_session_can_be_resumed(
 ) -> None:
     with start(demo, own_home) as terminal:
         terminal.wait("mul_mat_vec_q")
+        terminal.wait("running")
         os.kill(terminal.pid, number)
         assert terminal.exit_status() == 128 + number
         wait_until(lambda: not processes(demo.command[0]), "the program outlived kerncap")
@@ -197,6 +198,31 @@ def test_a_terminal_that_vanishes_takes_the_program_with_it(
         terminal.wait("mul_mat_vec_q")
         terminal.kill_server()
     wait_until(lambda: not processes(demo.command[0]), "the program outlived the terminal")
+
+
+def test_after_a_lost_connection_the_workbench_goes_on_with_its_attempts(
+    demo: BuiltDemo, own_home: Path, leaves_nothing: None
+) -> None:
+    with start(demo, own_home, size=(80, 24)) as terminal:
+        extract_the_hottest(terminal)
+        terminal.keys("Enter")
+        terminal.wait("attempt 1 IDENTICAL", 120)
+        terminal.keys("E")
+        text = terminal.wait("attempt 2 IDENTICAL", 120)
+        speedup = re.search(r"([0-9.]+x) FASTER", text)
+        assert speedup
+        terminal.kill_server()
+    wait_until(lambda: not processes(demo.command[0]), "the program outlived the terminal")
+    wait_until(lambda: not processes("kerncap-replay"), "the replayer outlived the terminal")
+    with Terminal([*KERNCAP, "tui", *DEVICE], size=(80, 24), directory=own_home) as terminal:
+        terminal.wait("was cut off, with the workbench on")
+        terminal.keys("y")
+        text = terminal.wait("2 attempts of earlier sessions", 120)
+        assert f"attempt 2 IDENTICAL  {speedup[1]} FASTER" in text
+        terminal.keys("E")  # and another one is made
+        terminal.wait("attempt 3 FAIL", 120)
+        terminal.keys("q")
+        assert terminal.exit_status() == 0
 
 
 def test_a_full_disk_is_a_sentence_and_nothing_is_left(

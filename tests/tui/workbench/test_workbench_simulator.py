@@ -12,6 +12,7 @@ import pytest
 from workbench_stage import Bench, WorkbenchApp
 
 from kerncap.core.errors import KerncapError
+from kerncap.core.iterations import list_iterations
 from kerncap.demo.edits import HOIST, WRONG
 from kerncap.tui.settings import Remembered, Settings
 from kerncap.tui.workbench.screen import WorkbenchScreen
@@ -128,6 +129,34 @@ async def test_the_whole_loop_on_the_simulated_gpu(extracted: Path) -> None:
         await pilot.press("escape")
         await bench.until(lambda: len(app.screen_stack) == 1)
         await bench.until(lambda: not replayers(), "the end of the replayer", 10)
+
+
+async def test_the_reproducer_goes_while_it_is_open_and_comes_back(extracted: Path) -> None:
+    app = WorkbenchApp(
+        lambda: WorkbenchScreen(extracted, "sim:gfx942"),
+        below=True,
+        device="sim:gfx942",
+        settings=Settings(),
+        remembered=Remembered(),
+    )
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        bench = Bench(app, pilot, None, extracted, [0.0])  # type: ignore[arg-type]
+        await bench.until(lambda: bench.screen.model.ready and not bench.screen.busy, "the loop")
+        known = len(list_iterations(extracted))
+        aside = extracted.with_name("aside")
+        extracted.rename(aside)
+        for key in ("b", "p", "v", "P", "u"):
+            await pilot.press(key)
+            await bench.until(lambda: bench.told and not bench.screen.busy, f"a sentence after {key}")
+            assert "Traceback" not in bench.told
+        assert "loop ended: " not in bench.told
+        aside.rename(extracted)
+        await pilot.press("b")
+        await bench.until(lambda: len(list_iterations(extracted)) > known, "another attempt")
+        await bench.until(lambda: not bench.screen.busy)
+        assert bench.screen.model.rows[bench.screen.model.numbers[-1]].verdict in ("IDENTICAL", "FAIL")
+        app.close_down()
 
 
 async def test_leaving_ends_the_replayer(extracted: Path) -> None:

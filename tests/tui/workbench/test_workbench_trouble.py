@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import shutil
 import threading
 import time
@@ -13,6 +14,7 @@ from workbench_stage import FakeBench, Result, workbench
 from kerncap.core.errors import DeviceError, UsageError
 from kerncap.core.iterations import list_iterations
 from kerncap.core.replayer import KernelFault
+from kerncap.tui.settings import Settings
 
 
 async def test_a_directory_that_is_no_reproducer(tmp_path: Path) -> None:
@@ -123,6 +125,20 @@ async def test_a_storm_of_saves_ends_with_the_last_one(out: Path) -> None:
         )
         assert len(bench.rows()) < 40
         assert "i + 49 < n + 49" in bench.shows("source")
+
+
+async def test_saves_of_which_no_notice_comes_are_seen_by_polling(out: Path) -> None:
+    """As from another machine over NFS: a write through a mapping, which inotify does not report."""
+    async with workbench(out, settings=Settings(poll_ms=40)) as bench:
+        await bench.attempts(1)
+        assert "watching every 40 ms" in bench.line("kernel-line")
+        with bench.source.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+            at = mapped.find(b"i < n")
+            mapped[at : at + 5] = b"n > i"
+            mapped.flush()
+            await bench.attempts(2)
+        assert "n > i" in bench.shows("source")
+        assert "IDENTICAL" in bench.rows()[1]
 
 
 async def test_esc_gives_up_a_variant_that_never_ends(out: Path) -> None:
