@@ -131,6 +131,27 @@ def test_f64_matrices_have_no_modifiers(simulator: Simulator, tmp_path: Path) ->
         simulator.execute(f"load {code}\n")
 
 
+def test_loads_to_lds_that_do_not_exist_are_refused(simulator: Simulator, tmp_path: Path) -> None:
+    """The bit for LDS in a load of two dwords."""
+    word = 0x37 << 26 | 21 << 18 | 2 << 14 | 1 << 13
+    code = assemble(
+        f"""
+        .globl bad
+        .type bad,@function
+        bad:
+          .long {word:#x}, 0x08000004
+          s_endpgm
+        .Lend:
+          .size bad, .Lend-bad
+        """,
+        "bad",
+        tmp_path,
+        "gfx90a",
+    )
+    with pytest.raises(Failed, match=r"global_load_dwordx2 .*bad\+0x0: the simulator does not execute"):
+        simulator.execute(f"load {code}\n")
+
+
 def test_scratch_has_one_address_and_flat_scratch_loads_go_to_lds(lanes_gfx90a: Lanes) -> None:
     """A bit of a load sends it to LDS: 4 bytes a lane from M0 on."""
     lane = np.arange(64, dtype=np.uint32)
