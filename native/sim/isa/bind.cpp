@@ -1,6 +1,7 @@
 // Choosing the compiled level of the handlers, and giving each instruction its handler.
 #include <cstdlib>
 #include <string_view>
+#include <vector>
 
 #include "sim/device/cost.h"
 #include "sim/isa/execute.h"
@@ -30,36 +31,74 @@ const HandlerSet& handlers() {
 
 namespace {
 
-// The name that an instruction's handler goes by. On CDNA2 a bit sends what GLOBAL and SCRATCH load to LDS,
-// where later GPUs have instructions of their own.
-std::string handler_name(const Inst& inst) {
-  std::string name = inst.opcode->mnemonic;
-  const Encoding encoding = inst.opcode->encoding;
-  const bool flat =
-      encoding == Encoding::FLAT || encoding == Encoding::GLOBAL || encoding == Encoding::SCRATCH;
-  if (inst.arch == Arch::gfx90a && flat && inst.has(Inst::lds)) name.insert(name.find('_') + 5, "_lds");
-  return name;
+// What binding takes from an opcode alone. Loading a library binds hundreds of millions of bytes of code.
+struct Bound {
+  const Entry* plain = nullptr;
+  // On CDNA2 a bit sends what GLOBAL and SCRATCH load to LDS, where later GPUs have instructions of their
+  // own.
+  bool has_lds_form = false;
+  const Entry* to_lds = nullptr;
+  Unit unit{};
+  std::uint16_t cost = 0;
+};
+
+const Entry* entry(const std::string& name) {
+  const auto found = handlers().by_name.find(name);
+  return found != handlers().by_name.end() ? &found->second : nullptr;
+}
+
+std::vector<Bound> bound_opcodes(Arch arch) {
+  std::vector<Bound> out;
+  for (const Opcode& opcode : opcode_table(arch)->all()) {
+    Bound bound;
+    std::string name = opcode.mnemonic;
+    bound.plain = entry(name);
+    const Encoding encoding = opcode.encoding;
+    const bool flat =
+        encoding == Encoding::FLAT || encoding == Encoding::GLOBAL || encoding == Encoding::SCRATCH;
+    bound.has_lds_form = arch == Arch::gfx90a && flat;
+    const std::size_t verb = name.find('_');  // global_load_dword: behind "load"
+    if (bound.has_lds_form && verb != std::string::npos && verb + 5 <= name.size())
+      bound.to_lds = entry(name.insert(verb + 5, "_lds"));
+    Inst inst;
+    inst.arch = arch;
+    inst.opcode = &opcode;
+    set_cost(cost_table(arch), &inst);
+    bound.unit = inst.unit;
+    bound.cost = inst.cost;
+    out.push_back(bound);
+  }
+  return out;
+}
+
+const Bound& bound_opcode(Arch arch, const Opcode& opcode) {
+  // Never destroyed, as the opcodes themselves are not.
+  static const auto& gfx90a = *new std::vector<Bound>(bound_opcodes(Arch::gfx90a));
+  static const auto& gfx942 = *new std::vector<Bound>(bound_opcodes(Arch::gfx942));
+  const std::size_t index = static_cast<std::size_t>(&opcode - opcode_table(arch)->all().data());
+  return arch == Arch::gfx90a ? gfx90a[index] : gfx942[index];
 }
 
 }  // namespace
 
 bool bind(Inst* inst, std::string* why) {
-  const auto& by_name = handlers().by_name;
-  const auto choose = [&](const Entry& entry) {
-    return entry.binder != nullptr ? entry.binder(*inst) : entry.handler;
+  static const Entry* const dpp_wrapper = entry("(dpp)");
+  static const Entry* const sdwa_wrapper = entry("(sdwa)");
+  const auto choose = [&](const Entry* found) {
+    return found == nullptr ? nullptr : found->binder != nullptr ? found->binder(*inst) : found->handler;
   };
-  const auto found = by_name.find(handler_name(*inst));
-  set_cost(cost_table(inst->arch), inst);
-  if (found != by_name.end()) inst->fn = choose(found->second);
+  const Bound& bound = bound_opcode(inst->arch, *inst->opcode);
+  inst->unit = bound.unit;
+  inst->cost = bound.cost;
+  inst->fn = choose(bound.has_lds_form && inst->has(Inst::lds) ? bound.to_lds : bound.plain);
   if (inst->fn == nullptr) {
     *why = "the simulator does not execute this instruction";
     return false;
   }
   if (inst->modifier == Modifier::none) return true;
   const bool dpp = inst->modifier == Modifier::dpp;
-  const auto wrapper = by_name.find(dpp ? "(dpp)" : "(sdwa)");
   inst->inner = inst->fn;
-  inst->fn = wrapper != by_name.end() ? choose(wrapper->second) : nullptr;
+  inst->fn = choose(dpp ? dpp_wrapper : sdwa_wrapper);
   if (inst->fn == nullptr) {
     *why = dpp ? "the simulator does not execute this DPP form"
                : "the simulator does not execute this SDWA form";
