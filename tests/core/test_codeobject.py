@@ -149,6 +149,27 @@ def test_code_object_version_4(objects: dict[str, Path]) -> None:
     assert made.kernel("second").explicit_arguments[0].size == 8
 
 
+def test_a_library_linked_of_several_objects_has_the_kernels_of_all(tmp_path: Path) -> None:
+    program = zig()
+    assert program
+    parts = []
+    for name in ("one", "two", "three"):  # as Tensile's libraries are made: a metadata note an object
+        source = tmp_path / f"{name}.hip"
+        text = f'extern "C" __attribute__((global)) void {name}(int* p, long n) {{ p[n] = 1; }}'
+        source.write_text(text)
+        parts.append(source.with_suffix(".o"))
+        words = [program, "clang", "-x", "hip", "--cuda-device-only", "--offload-arch=gfx90a", "-nogpulib"]
+        words += ["-nogpuinc", "-O2", "-mcode-object-version=4", "-S", "-Xclang", "-emit-obj"]
+        subprocess.run([*words, str(source), "-o", str(parts[-1])], check=True, timeout=120)
+    library = tmp_path / "library.co"
+    subprocess.run(
+        [program, "ld.lld", "-shared", *map(str, parts), "-o", str(library)], check=True, timeout=60
+    )
+    found = read_code_object(library)
+    assert found.kernel_names == ["one", "two", "three"]
+    assert all(found.describes(name) and found.kernel(name).arguments for name in found.kernel_names)
+
+
 def test_target_features(objects: dict[str, Path]) -> None:
     target = read_code_object(objects["xnack"]).target
     assert (target.arch, target.features, target.offload_arch) == (

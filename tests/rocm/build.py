@@ -79,7 +79,8 @@ class Builder:
         into.mkdir()
         hipcc = str(self.prefix.hipcc)
         arches = [f"--offload-arch={arch}" for arch in ARCHES]
-        options = [*_OPTIONS, *arches, f"--sysroot={self.prefix.root}", *extra]
+        compiling = [option for option in extra if not option.startswith("-l")]
+        options = [*_OPTIONS, *arches, f"--sysroot={self.prefix.root}", *compiling]
         made = into / built.path.name
         if built.name in _CODE_OBJECTS:
             words = [hipcc, "--genco", *options, str(source), "-o", str(made)]
@@ -89,7 +90,7 @@ class Builder:
             words = [hipcc, *options, "-c", str(source), "-o", str(compiled)]
             self.run(words)
             shared = ["-shared"] if built.name in _LIBRARIES else []
-            linked = [option for option in extra if option == "-fgpu-rdc"]
+            linked = [option for option in extra if option == "-fgpu-rdc" or option.startswith("-l")]
             linking = [*arches, *self.prefix.link_options(), "-fuse-ld=lld", *shared, *linked]
             self.run([hipcc, *linking, str(compiled), "-o", str(made)])
         final = [word.replace(str(into), str(built.folder)) for word in words]

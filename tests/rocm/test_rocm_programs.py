@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rocm.build import Built
+from rocm.build import ARCHES, Built
 from rocm.running import Run
 
 # The first test waits for the packages, where they are not here yet.
@@ -26,9 +26,10 @@ NAMES = ["copies", "launches", "streams", "allocations", "graph", "cooperative",
 NAMES += ["signalling", "rtc"]
 
 
+@pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("name", NAMES)
-def test_its_results_are_right(build: Build, run: Runner, name: str) -> None:
-    right(run(build(name).path))
+def test_its_results_are_right(build: Build, run: Runner, name: str, arch: str) -> None:
+    right(run(build(name).path, device=arch))
 
 
 @pytest.mark.parametrize(
@@ -39,9 +40,10 @@ def test_its_results_are_right(build: Build, run: Runner, name: str) -> None:
         ("launches", "--offload-compress"),
     ],
 )
-def test_however_it_is_compiled(build: Build, run: Runner, name: str, option: str) -> None:
+@pytest.mark.parametrize("arch", ARCHES)
+def test_however_it_is_compiled(build: Build, run: Runner, name: str, option: str, arch: str) -> None:
     # comgr 7.0's cache takes one compressed bundle for another.
-    right(run(build(name, [option]).path, AMD_COMGR_CACHE="0"))
+    right(run(build(name, [option]).path, device=arch, AMD_COMGR_CACHE="0"))
 
 
 def test_queues_of_64_packets_wrap_around(build: Build, run: Runner) -> None:
@@ -50,8 +52,9 @@ def test_queues_of_64_packets_wrap_around(build: Build, run: Runner) -> None:
     right(run(build("graph").path, ROC_AQL_QUEUE_SIZE="64"))
 
 
-def test_several_devices(build: Build, run: Runner) -> None:
-    done = run(build("devices").path, device="gfx942x2")
+@pytest.mark.parametrize("arch", ARCHES)
+def test_several_devices(build: Build, run: Runner, arch: str) -> None:
+    done = run(build("devices").path, device=f"{arch}x2")
     right(done)
     assert "devices 2\n" in done.stdout
 

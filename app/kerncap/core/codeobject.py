@@ -218,20 +218,34 @@ class CodeObject:
 
     @cached_property
     def metadata(self) -> dict[str, Any]:
-        """The unpacked metadata note. Raises CodeObjectError where there is none, or it cannot be read."""
+        """The unpacked metadata. Raises CodeObjectError where there is none, or it cannot be read.
+
+        What is linked of many objects, as Tensile's libraries are, has a note of each: their kernels are put
+        into one list.
+        """
+        found: dict[str, Any] = {}
         for owner, kind, content in self.elf.notes():
             if owner == "AMDGPU" and kind == _METADATA_NOTE:
-                try:
-                    value: Any = msgpack.unpackb(content, strict_map_key=False)
-                except (ValueError, TypeError, msgpack.UnpackException) as error:
-                    raise CodeObjectError(f"{self.source}: the metadata note is damaged: {error}.") from error
-                if isinstance(value, dict):
-                    return value
-                raise CodeObjectError(f"{self.source}: the metadata note is damaged: it holds no map.")
+                value = self._unpacked(content)
+                kernels = value.get("amdhsa.kernels")
+                if found and isinstance(kernels, list) and isinstance(found.get("amdhsa.kernels"), list):
+                    found["amdhsa.kernels"] += kernels
+                found = found or value
+        if found:
+            return found
         raise CodeObjectError(
             f"{self.source} has no AMDGPU metadata note: its kernels' arguments are not known "
             f"(code object v{self.version}; v3 and later have one unless it was stripped)."
         )
+
+    def _unpacked(self, note: memoryview) -> dict[str, Any]:
+        try:
+            value: Any = msgpack.unpackb(note, strict_map_key=False)
+        except (ValueError, TypeError, msgpack.UnpackException) as error:
+            raise CodeObjectError(f"{self.source}: the metadata note is damaged: {error}.") from error
+        if isinstance(value, dict):
+            return value
+        raise CodeObjectError(f"{self.source}: the metadata note is damaged: it holds no map.")
 
     @cached_property
     def _raw(self) -> dict[str, dict[str, Any]]:

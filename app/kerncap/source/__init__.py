@@ -4,6 +4,13 @@ from kerncap.core.errors import UsageError
 from kerncap.source.finding import LANGUAGES, Definition, SourceFinding, SourceRequest
 from kerncap.source.hip.find import find_hip
 
+# How Tensile names its kernels: by the indices of the contraction.
+_TENSILE = "Cijk_"
+_TENSILE_REASON = (
+    "Tensile generated this kernel as assembly when the library (rocBLAS, hipBLASLt) was built: there is no HIP "
+    "source of it. A code object of your own that defines the same kernel can be replayed and validated."
+)
+
 __all__ = ["LANGUAGES", "Definition", "SourceFinding", "SourceRequest", "find_source"]
 
 
@@ -15,6 +22,8 @@ def find_source(request: SourceRequest, language: str | None = None) -> SourceFi
     """
     if language is not None and language not in LANGUAGES:
         raise UsageError(f"language {language!r} is not supported; {', '.join(LANGUAGES)} is")
+    if language is None and request.symbol.startswith(_TENSILE):
+        return SourceFinding("tensile", None, None, reason=_TENSILE_REASON)
     finding = find_hip(request)
     if finding.command is None and language is None:
         return SourceFinding("unknown", None, finding.definition, reason=finding.reason, notes=finding.notes)
