@@ -1,4 +1,4 @@
-"""Debian's rocBLAS with its own Tensile code objects (version 4, many kernels a file) on a simulated gfx90a."""
+"""Debian's rocBLAS with its own Tensile code objects (version 4, many kernels each) on a simulated gfx90a."""
 
 from __future__ import annotations
 

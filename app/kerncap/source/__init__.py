@@ -7,8 +7,8 @@ from kerncap.source.hip.find import find_hip
 # How Tensile names its kernels: by the indices of the contraction.
 _TENSILE = "Cijk_"
 _TENSILE_REASON = (
-    "Tensile generated this kernel as assembly when the library (rocBLAS, hipBLASLt) was built: there is no HIP "
-    "source of it. A code object of your own that defines the same kernel can be replayed and validated."
+    "Tensile generated this kernel as assembly when the library (rocBLAS, hipBLASLt) was built: there is no "
+    "HIP source of it. A code object of your own that defines the same kernel can be replayed and validated."
 )
 
 __all__ = ["LANGUAGES", "Definition", "SourceFinding", "SourceRequest", "find_source"]
