@@ -36,7 +36,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """A skipped group must not look like a passed one."""
     for reason in _missing:
         terminalreporter.section("tests/rocm was NOT run", sep="!", red=True)
-        terminalreporter.line(f"{reason}. Nothing here was tried under an unmodified HIP.")
+        terminalreporter.line(f"{reason.rstrip(chr(46))}. Nothing here was tried under an unmodified HIP.")
 
 
 @pytest.fixture(scope="session")

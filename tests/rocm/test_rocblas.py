@@ -104,3 +104,25 @@ def test_a_kernel_of_the_library_is_taken_out(
     # Declared as plain values, and found to be pointers all the same.
     pointing = {argument["name"] for argument in arguments if "pointer" in argument}
     assert {"AddressA", "AddressB", "AddressC", "AddressD"} <= pointing
+
+
+def test_all_objects_of_the_library_are_loaded_in_flat_memory(  # C8
+    prefix: Prefix, blas: Path, build: Callable[..., Built], run: Callable[..., Run], tmp_path: Path
+) -> None:
+    program = build("libraries").path
+    [folder] = prefix.lib.glob("rocblas/*/library")
+    words = [str(folder), f"_{ARCH}.co", f"_{ARCH}-xnack-.hsaco"]
+
+    def said(stdout: str) -> tuple[int, int, int]:
+        [line] = [line.split() for line in stdout.splitlines() if line.startswith("objects ")]
+        return int(line[1]), int(line[3]), int(line[5])
+
+    alone = run(program, *words, device=ARCH)
+    assert alone.code == 0, alone.stderr
+    objects, mebibytes, peak = said(alone.stdout)
+    assert objects > 150
+    assert mebibytes > 1000
+    assert peak < 600 << 10  # the largest object a few times, not the sum of all
+    kerncap = Kerncap(prefix, tmp_path, f"sim:{ARCH}")
+    _, stderr = kerncap.document_and_stderr("profile", "--", str(program), *words)
+    assert said(stderr)[2] < peak + (100 << 10)
