@@ -20,15 +20,17 @@ _PAIRS = 4
 _LAUNCHES = 200_000
 
 
-def _wall(command: list[str], environment: dict[str, str]) -> float:
+def wall(command: list[str], environment: dict[str, str]) -> float:
+    """Seconds that a program took. Raises CalledProcessError where it failed."""
     started = time.perf_counter()
     subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True, timeout=300)
     return time.perf_counter() - started
 
 
-def _watched(command: list[str], timing: bool) -> float:
+def watched(command: list[str], timing: bool) -> float:
+    """Seconds that a program took on sim:gfx942 with kerncap's interposer."""
     with Session.create(timing=timing) as session:
-        return _wall(command, full_environment(parse_device("sim:gfx942"), session.directory))
+        return wall(command, full_environment(parse_device("sim:gfx942"), session.directory))
 
 
 def measure(report: Report) -> None:
@@ -36,12 +38,12 @@ def measure(report: Report) -> None:
     bare_environment = {**os.environ, **simulator_environment()}
     with tempfile.TemporaryDirectory() as folder:
         command = build(Path(folder) / "demo", "sim:gfx942").command
-        _wall(command, bare_environment)
+        wall(command, bare_environment)
         bare, watched = [], []
         for pair in range(_PAIRS):  # ABBA
             for kind in ("bare", "watched") if pair % 2 == 0 else ("watched", "bare"):
                 (bare if kind == "bare" else watched).append(
-                    _wall(command, bare_environment) if kind == "bare" else _watched(command, timing=True)
+                    wall(command, bare_environment) if kind == "bare" else watched(command, timing=True)
                 )
         report.add("demo, wall time alone", median(bare), "s", note=spread(bare))
         report.add("demo, wall time watched", median(watched), "s", note=spread(watched))
@@ -49,10 +51,10 @@ def measure(report: Report) -> None:
 
     launches = build_program("launches")
     loop = [str(launches.executable), "--launches", str(_LAUNCHES)]
-    bare = [_wall(loop, bare_environment) for _ in range(3)]
+    bare = [wall(loop, bare_environment) for _ in range(3)]
     report.add("launches alone", _LAUNCHES / median(bare), "dispatches/s", note=spread(bare))
     for timing, aim in ((False, 200_000.0), (True, None)):
-        walls = [_watched(loop, timing) for _ in range(3)]
+        walls = [watched(loop, timing) for _ in range(3)]
         how = "timed" if timing else "counted"
         report.add(
             f"launches watched, {how}",

@@ -12,7 +12,7 @@ from rocm.prefix import Prefix
 from rocm.running import Run
 from rocm.watching import Kerncap
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 Build = Callable[..., Built]
 
@@ -22,15 +22,8 @@ def kerncap(prefix: Prefix, tmp_path: Path) -> Kerncap:
     return Kerncap(prefix, tmp_path, "sim:gfx90a")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("copies", "launches", "streams", "allocations", "graph", "cooperative", "device_heap"),
-        "rocblas_gemm",
-    ],
-)
-def test_its_results_are_right(build: Build, run: Callable[..., Run], name: str) -> None:
-    done = run(build(name).path, device="gfx90a")
+def test_results_of_rocblas_are_right(build: Build, run: Callable[..., Run]) -> None:
+    done = run(build("rocblas_gemm").path, device="gfx90a")
     assert done.code == 0, done.stdout + done.stderr
     assert done.stdout.endswith("ok\n"), done.stdout
 

@@ -13,6 +13,7 @@ namespace {
 
 using namespace kerncap::abi;  // NOLINT
 
+constexpr unsigned kSpins = 400;  // pauses, of some 40 cycles
 constexpr std::uint64_t kForeverNs = 3'600'000'000'000;
 // A packet that is below the doorbell but not written yet belongs to another producer, who rings when it is.
 constexpr std::uint64_t kInvalidPacketNs = 100'000;
@@ -67,6 +68,19 @@ void HardwareQueue::sleep(std::uint32_t kick, std::uint64_t timeout_ns) {
   asleep_.store(false);
 }
 
+// Whether the doorbell is rung within some microseconds. A program that launches in a loop is then spared a
+// system call a launch, to wake this thread.
+bool HardwareQueue::rung_soon(std::uint64_t index) const {
+  for (unsigned i = 0; i < kSpins; ++i) {
+    if (index < doorbell_end_.load(std::memory_order_relaxed) || stop_.load(std::memory_order_relaxed))
+      return true;
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  return false;
+}
+
 void HardwareQueue::inactivate() {
   stop_.store(true);
   wake();
@@ -92,7 +106,7 @@ void HardwareQueue::loop() {
     const std::uint32_t kick = kick_.load();
     const std::uint64_t index = read_index();
     if (index >= doorbell_end_.load()) {
-      sleep(kick, kForeverNs);
+      if (!rung_soon(index)) sleep(kick, kForeverNs);
       continue;
     }
     Packet* packet = slot(index);

@@ -38,6 +38,7 @@ class HardwareQueue final : public Queue {
   void loop();
   void sleep(std::uint32_t kick, std::uint64_t timeout_ns);
   void wake();
+  [[nodiscard]] bool rung_soon(std::uint64_t index) const;
   Result process(const Packet& packet, std::uint64_t index);
   Result dispatch(const Packet& packet, std::uint64_t index);
   Result wait_barrier(const Packet& packet, bool any);
