@@ -19,7 +19,6 @@ from typing import Any
 
 from kerncap.core.workload import Command
 from kerncap.demo.building import BuiltDemo, build
-from kerncap.demo.edits import HOIST
 from kerncap.tui.app import KerncapApp
 from kerncap.tui.settings import Remembered, Settings
 
@@ -118,7 +117,7 @@ async def walk(demo: BuiltDemo, where: Path) -> Walk:
         await done.wait("attempt 1 IDENTICAL")
         await done.frame(1.5)
         variant = next(Path("isolated/mul_mat_vec_q").glob("kernel_variant.*"))
-        HOIST.apply(variant)
+        await pilot.press("E")
         for _ in range(200):
             await pilot.pause(0.1)
             await done.frame(0.12)
@@ -127,7 +126,7 @@ async def walk(demo: BuiltDemo, where: Path) -> Walk:
         await done.wait("attempt 2 IDENTICAL")
         await done.frame(2.5, "workbench")
         text = variant.read_text()
-        variant.write_text(text.replace("sum += half_to_float", "sum += 2.0f * half_to_float"))
+        await pilot.press("E")
         await done.wait("attempt 3 FAIL")
         await done.frame(1.5)
         await pilot.press("4")

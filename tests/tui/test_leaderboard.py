@@ -390,6 +390,16 @@ async def test_the_end_is_told_with_its_reason() -> None:
         assert "No dispatch was seen. ./decode loaded no GPU runtime" in st.told()
 
 
+async def test_the_detail_pane_ends_with_the_last_figures() -> None:
+    async with stage() as st:
+        await st.show(*five(1))
+        await st.show(*five(7))  # no time has passed since
+        assert "calls    10, 10 of them timed" in st.text()
+        st.program.ends(0)
+        await st.settle()
+        assert "calls    70, 70 of them timed" in st.text()
+
+
 async def test_a_program_that_cannot_start_is_a_sentence() -> None:
     async with stage() as st:
         st.program.fails("program './decode' does not exist.")
@@ -475,3 +485,21 @@ async def test_without_the_guide_the_cursor_stays_on_the_first_row() -> None:
 def test_an_order_of_other_kernels_loses_none() -> None:
     old, new = [kernel(i, f"k{i}") for i in range(3)], [kernel(i, f"n{i}") for i in range(10, 13)]
     assert len(ordered(new, Sort(), name_order(old))) == 3
+
+
+async def test_the_output_pane_is_as_high_as_it_needs_up_to_a_limit() -> None:
+    async with stage() as st:
+        pane = st.leaderboard.query_one("#output")
+        st.program.prints("one line")
+        await st.settle()
+        assert pane.size.height == 3
+        st.program.prints(*(f"line {i}" for i in range(4)))
+        await st.settle()
+        assert pane.size.height == 7
+        st.program.prints(*(f"line {i}" for i in range(500)))
+        await st.settle()
+        assert pane.size.height == 8
+        assert "line 499" in st.text()
+        st.program.ends(0)
+        await st.press("r")
+        assert pane.size.height == 3

@@ -97,7 +97,7 @@ class ExtractDialog(KerncapDialog[Path]):
         slowest = slowest_number(kernel)
         which = NEXT if origin.running else NUMBER
         off = [] if slowest else [SLOWEST]
-        label = f"slowest so far ({duration(kernel.max_ns)}" + (f", number {slowest})" if slowest else ")")
+        label = f"slowest ({duration(kernel.max_ns)}" + (f", number {slowest})" if slowest else ")")
         with Vertical() as frame:
             frame.border_title = Content("extract")
             with ContentSwitcher(initial="form"):
@@ -308,8 +308,11 @@ def result_text(result: ExtractResult) -> Content:
         (
             "memory",
             f"{result.regions} regions, {size_text(result.bytes)} "
-            f"({size_text(result.bytes_on_disk)} on disk), "
-            f"{size_text(result.changed_bytes)} changed; saved in {result.snapshot_s:.3f} s",
+            f"({size_text(result.bytes_on_disk)} on disk)",
+        ),
+        (
+            "changed",
+            f"{size_text(result.changed_bytes)} by the dispatch; saved in {result.snapshot_s:.3f} s",
         ),
         ("source", written),
         ("output", result.output),

@@ -142,5 +142,5 @@ def room_text(output: str, expected: int, free: Callable[[Path], int]) -> tuple[
     if not expected:
         return f"{size_text(room)} free; how much the kernel reaches shows when it is saved", False
     # Holes take no room; what changed is saved a second time, and is a part of the first.
-    text = f"at most {size_text(expected)}, all that the program has allocated; {size_text(room)} free"
+    text = f"at most {size_text(expected)}, all that the program allocated; {size_text(room)} free"
     return text, expected > room

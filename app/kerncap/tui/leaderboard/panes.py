@@ -16,6 +16,7 @@ from textual.widgets import Input, Log, Static
 from kerncap.tui.leaderboard.ranking import Filter
 
 _KEPT_LINES = 5000
+_LEAST_ROWS, _MOST_ROWS = 3, 12
 
 
 class FilterLine(Horizontal):
@@ -102,7 +103,7 @@ class OutputPane(Vertical):
     """What the program printed, its last 5000 lines, following the end unless scrolled up."""
 
     DEFAULT_CSS = """
-    OutputPane { height: 8; background: $surface; }
+    OutputPane { height: 3; max-height: 8; background: $surface; }
     OutputPane > #output-title { height: 1; color: $accent; padding: 0 1; border: none; background: $panel; }
     OutputPane > Log { height: 1fr; background: $surface; padding: 0 1; scrollbar-size-horizontal: 0; }
     """
@@ -111,6 +112,7 @@ class OutputPane(Vertical):
         super().__init__(id="output")
         self._lines = 0
         self._skipped = 0
+        self._rows = 0
         self._title = ""
 
     def compose(self) -> ComposeResult:
@@ -125,6 +127,10 @@ class OutputPane(Vertical):
             log.write_lines([f"... {lines_text(skipped)} came too fast to be shown ..."])
         log.write_lines(lines)
         self._lines += len(lines) + skipped
+        # As high as its lines until it is at its highest; another height is another layout, which costs.
+        rows = min(max(_LEAST_ROWS, self._lines + 2), _MOST_ROWS)
+        if rows != self._rows:
+            self._rows = self.styles.height = rows
         self._skipped += skipped
         self._retitle(f"output of the program: {lines_text(self._lines)}, {_bytes(total_bytes)}")
 
@@ -137,6 +143,7 @@ class OutputPane(Vertical):
         """Another run: empty."""
         self.query_one(Log).clear()
         self._lines = self._skipped = 0
+        self._rows = self.styles.height = _LEAST_ROWS
         self._retitle("output of the program")
 
     def _retitle(self, text: str) -> None:

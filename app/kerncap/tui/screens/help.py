@@ -28,7 +28,7 @@ def section(group: Group, keymap: dict[str, str]) -> Content:
     """One screen's actions as a table of keys, titles and explanations."""
     parts: list[str | tuple[str, str]] = [(f"{group.title}\n", "bold $accent")]
     for action in group.actions:
-        keys = " ".join(map(shown_key, keys_of(group, action, keymap))) or "-"
+        keys = " ".join(map(shown_key, keys_of(group, action, keymap))) or "palette"
         parts += [("  " + keys.ljust(10), "bold"), f" {action.title}"]
         if action.help:
             parts.append((f"  {action.help}", "dim"))

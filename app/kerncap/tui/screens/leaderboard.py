@@ -54,11 +54,11 @@ class LeaderboardScreen(KerncapScreen):
     LeaderboardScreen #left { height: 1fr; width: 1fr; }
     LeaderboardScreen DetailPane { height: 13; width: 1fr; }
     LeaderboardScreen.-narrow DetailPane { height: 9; }
-    LeaderboardScreen.-narrow OutputPane { height: 6; }
+    LeaderboardScreen.-narrow OutputPane { max-height: 6; }
     LeaderboardScreen.-broad #main { layout: horizontal; }
     LeaderboardScreen.-broad DetailPane { width: 62; height: 1fr; border-top: none; }
     LeaderboardScreen.-broad DetailPane { border-left: solid $primary 50%; }
-    LeaderboardScreen.-broad OutputPane { height: 12; }
+    LeaderboardScreen.-broad OutputPane { max-height: 12; }
     """
 
     def __init__(self, command: Command | None) -> None:
@@ -217,6 +217,8 @@ class LeaderboardScreen(KerncapScreen):
             self.tell("; ".join(self._latest.notes), "warning", lasting=True)
         self.table.idle_text = "No dispatch was seen."
         self.table.rank()
+        if not self._heading.paused:
+            self._show_detail()  # of the last figures, which may have come too soon after the ones before
         self._hint()
 
     @on(ProgramFailed)

@@ -106,8 +106,8 @@ def draw(grid: Grid, *, plain: bool = False) -> list[Line]:
 def legend(*, plain: bool = False) -> Line:
     """What the colours mean."""
     if plain:
-        return [(f"· right   {_SHADES} rel 1e-8 to 1", "dim")]
+        return [(f"· right   {_SHADES} rel 1e-8 to 1 and more", "dim")]
     pieces: list[tuple[str, str | Style]] = [("█", Style(color=_RIGHT)), (" right   rel 1e-8 ", "dim")]
     pieces += [("█", Style(color=colour)) for colour in _COLOURS]
-    pieces.append((" 1", "dim"))
+    pieces.append((" 1 and more", "dim"))
     return pieces

@@ -12,6 +12,7 @@ from kerncap.tui.workbench.model import PASSED
 
 _FIRST_ELEMENTS = 8
 _RELATIVE = "rel is |actual - expected| / |expected|, inf where 0 was expected"
+_FIXED_SPACE = "\N{NO-BREAK SPACE}"
 _BAR = "█▏▎▍▌▋▊▉"
 
 
@@ -110,7 +111,8 @@ def _short(number: Any) -> str:
 def _errors(region: Mapping[str, Any], width: int) -> list[Line]:
     words = [f"max abs {_short(region.get('max_abs'))}", f"max rel {_short(region.get('max_rel'))}"]
     words += [f"max ulp {_short(region.get('max_ulp'))}", f"rms {_short(region.get('rms'))}"]
-    first = " · ".join(words)
+    # A figure stays with its name where the line is wrapped.
+    first = " · ".join(word.replace(" ", _FIXED_SPACE) for word in words)
     extra = []
     for name, word in (
         ("new_nans", "new NaNs"),
@@ -123,9 +125,12 @@ def _errors(region: Mapping[str, Any], width: int) -> list[Line]:
         extra.append(f"{size(region['masked_bytes'])} vary in the captured kernel")
     head = f"region {region.get('id')} at {region.get('address')}  "
     if len(head) + len(first) < width:
-        lines: list[Line] = [[(head, "strong"), (first, "")]]
+        lines: list[Line] = [[(head, "strong"), (first.replace(_FIXED_SPACE, " "), "")]]
     else:
-        lines = [[(head, "strong")], *[[("  " + text, "")] for text in wrap(first, width - 3)]]
+        lines = [
+            [(head, "strong")],
+            *[[("  " + text.replace(_FIXED_SPACE, " "), "")] for text in wrap(first, width - 3)],
+        ]
     if region.get("max_abs") is not None or region.get("error_histogram"):
         lines += [[(f"  {text}", "dim")] for text in wrap(_RELATIVE, width - 3)]
     if extra:
