@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -108,6 +109,28 @@ def test_an_edit_is_rebuilt_with_the_programs_own_command(build: Build, kerncap:
         kerncap.rebuild("out")
         document = kerncap.document("validate", "out", "--hsaco", "optimized.hsaco", code=code)
         assert document["verdict"] == verdict
+
+
+def test_without_compile_commands_the_hipcc_of_the_path_is_used(
+    prefix: Prefix, build: Build, kerncap: Kerncap
+) -> None:
+    """As where a distribution's own packages put hipcc into /usr/bin, and its clang where nobody looks."""
+    bare = kerncap.directory / "bare"
+    bare.mkdir()
+    shutil.copy(build("streams").path, bare / "program")
+    for name in ("streams.hip", "check.h"):
+        (bare / name).write_text((PROGRAMS / name).read_text())
+    hipcc = kerncap.directory / "bin/hipcc"
+    hipcc.parent.mkdir()
+    hipcc.write_text(f'#!/bin/sh\nexec {prefix.hipcc} --sysroot={prefix.root} "$@"\n')
+    hipcc.chmod(0o755)
+    kerncap.environment["PATH"] = f"{hipcc.parent}:{kerncap.environment['PATH']}"
+    extracted = kerncap.document(
+        "extract", "gather", "-o", "out", "--source-dir", str(bare), "--", "bare/program"
+    )
+    assert extracted["source"]["variant"] == "kernel_variant.cpp", extracted["source"]
+    kerncap.rebuild("out")
+    assert kerncap.document("validate", "out", "--hsaco", "optimized.hsaco")["verdict"] == "IDENTICAL"
 
 
 def test_two_kernels_of_one_name_in_two_libraries(build: Build, kerncap: Kerncap) -> None:
