@@ -118,5 +118,5 @@ def test_the_tree_is_gone_or_another_since(tmp_path: Path) -> None:  # S6
 def test_triton_is_refused_and_not_guessed_at(tmp_path: Path) -> None:  # S7
     program = str(build_program("in_place").executable)
     words = ("advance", "--language", "triton", "-o", "out", "--", program)
-    assert "'auto', 'hip', 'none'" in document("extract", *words, cwd=tmp_path, code=2)["error"]
+    assert "'auto', 'hip', 'cuda', 'none'" in document("extract", *words, cwd=tmp_path, code=2)["error"]
     assert list(tmp_path.iterdir()) == []

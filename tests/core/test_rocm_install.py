@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kerncap.core.doctor import OK, PROBLEM, Check, rocm_checks
+from kerncap.core.checks import OK, PROBLEM, Check
+from kerncap.core.doctor import rocm_checks
 
 TOOLS = 'const char* looked_for() { return "HSA_AMD_TOOL_PRIORITY"; }'
 REGISTER = 'const char* called() { return "rocprofiler_register_library_api_table"; }'
@@ -110,9 +111,7 @@ def test_no_rocm_is_no_problem(tmp_path: Path) -> None:
     assert "ROCM_PATH" in (check.fix or "")
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0, reason="only root can become somebody who may not"
-)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not")
 def test_device_files_that_may_not_be_opened(tmp_path: Path) -> None:
     os.chmod(tmp_path, 0o755)
     for directory in (tmp_path / "dev", tmp_path / "dev/dri"):

@@ -48,6 +48,28 @@ class Memory:
 
 
 @dataclass
+class Cuda:
+    """A launch on an NVIDIA GPU: grid and cluster in blocks, sizes in bytes."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    parameters: list[tuple[int, int]]
+    cluster: tuple[int, int, int] = (0, 0, 0)
+    static_shared: int = 0
+    dynamic_shared: int = 0
+    cooperative: bool = False
+
+    def record(self) -> bytes:
+        fixed = struct.pack(
+            "<3I3I3I5I4iII",
+            *(*self.grid, *self.block, *self.cluster),
+            *(self.static_shared, self.dynamic_shared, int(self.cooperative), 32, 0),
+            *(-1, -1, -1, -1, len(self.parameters), 0),
+        )
+        return _record(11, fixed, *(struct.pack("<II", *pair) for pair in self.parameters))
+
+
+@dataclass
 class Spec:
     """All that a capture says."""
 
@@ -71,6 +93,7 @@ class Spec:
     version: int = 1
     variables: list[tuple[str, int, int]] = field(default_factory=list)  # name, address, bytes
     change_granule: int = 64
+    cuda: Cuda | None = None
 
 
 def _runs(before: np.ndarray, after: np.ndarray, granule: int) -> list[tuple[int, int]]:
@@ -177,6 +200,7 @@ def write(directory: Path, spec: Spec) -> Path:
             ),
             uri,
         ),
+        *([spec.cuda.record()] if spec.cuda else []),
         *(
             _record(6, struct.pack("<IIQQ", 1, len(name.encode()), address, size), name)
             for name, address, size in spec.variables

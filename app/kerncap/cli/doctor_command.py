@@ -9,6 +9,7 @@ import click
 
 from kerncap.cli.output import ProgressLine, device_option, emit_json, json_option, say
 from kerncap.core import doctor
+from kerncap.core.checks import PROBLEM
 from kerncap.core.devices import DEFAULT_SIM, resolve_device
 
 
@@ -34,7 +35,7 @@ def command(self_test: bool, costs: bool, device: str | None, as_json: bool) -> 
         line = ProgressLine()
         checks += doctor.self_test(device, lambda step: line.show(f"self-test: {step}"))
         line.clear()
-    ok = all(check.state != doctor.PROBLEM for check in checks)
+    ok = all(check.state != PROBLEM for check in checks)
     if as_json:
         emit_json({"schema": doctor.SCHEMA, "ok": ok, "checks": [check.to_json() for check in checks]})
     else:

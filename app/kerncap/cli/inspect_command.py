@@ -93,7 +93,11 @@ def _file(path: Path, as_json: bool) -> int:
             ]
             for k in document["kernels"]
         ]
-        if rows:
+        if rows and str(document["target"]).startswith("sm_"):
+            rows = [[row[0], *row[2:]] for row in rows]
+            headings = ["registers", "shared", "stack", "parameters", "of them", "kernel"]
+            say("\n".join("  " + line for line in plain_table(headings, rows).splitlines()))
+        elif rows:
             table = plain_table(["vgprs", "sgprs", "LDS", "scratch", "kernarg", "arguments", "kernel"], rows)
             say("\n".join("  " + line for line in table.splitlines()))
         for variable in document["variables"]:
@@ -115,6 +119,21 @@ def _value(argument: dict[str, Any]) -> str:
     return text
 
 
+def _cuda(launch: dict[str, Any]) -> None:
+    """The launch as CUDA has it: the grid in blocks."""
+    grid, block = ("x".join(map(str, launch[key])) for key in ("grid_blocks", "block"))
+    cluster = launch["cluster"]
+    text = f"{grid} blocks of {block} threads"
+    if cluster:
+        text += f", in clusters of {'x'.join(map(str, cluster))}"
+    say(f"  launch    {text}{', cooperative' if launch['cooperative'] else ''}")
+    say(
+        f"  shared    {size(launch['static_shared_bytes'])} static, {size(launch['dynamic_shared_bytes'])} "
+        f"dynamic; {size(launch['local_bytes'])} local a thread"
+    )
+    say(f"  registers {launch['registers']} a thread")
+
+
 def _capture(path: Path, as_json: bool) -> int:
     opened = open_capture(path, verify=True)
     document = opened.manifest
@@ -129,10 +148,13 @@ def _capture(path: Path, as_json: bool) -> int:
     say(f"  id        {kernel['id']}")
     say(f"  device    {device['arch']}{clock}, {device['isa']}")
     say(f"  dispatch  {dispatch['nth']} of the kernel, {dispatch['nth_overall']} in all")
-    say(f"  grid      {grid} work-items in workgroups of {block}; LDS {size(dispatch['lds_bytes'])}")
+    if "cuda" not in document:
+        say(f"  grid      {grid} work-items in workgroups of {block}; LDS {size(dispatch['lds_bytes'])}")
     if dispatch["duration_ns"] is not None:
         say(f"  time      {duration(dispatch['duration_ns'])}{clock}")
-    if "vgprs" in kernel:
+    if "cuda" in document:
+        _cuda(document["cuda"])
+    elif "vgprs" in kernel:
         say(f"  registers {kernel['vgprs']} VGPRs, {kernel['sgprs']} SGPRs")
     say(
         f"  memory    {memory['regions']} regions, {size(memory['bytes'])} ({memory['mode']}); "

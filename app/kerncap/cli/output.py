@@ -30,7 +30,8 @@ def device_option(function: F) -> F:
     return click.option(
         "--device",
         metavar="DEVICE",
-        help="rocm[:N], sim:gfx942[xN], sim:gfx90a[xN], or auto (default: KERNCAP_DEVICE, else auto).",
+        help="rocm[:N], cuda[:N], sim:gfx942[xN], sim:gfx90a[xN], or auto "
+        "(default: KERNCAP_DEVICE, else auto).",
     )(function)
 
 

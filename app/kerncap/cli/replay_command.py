@@ -6,16 +6,35 @@ from typing import Any
 
 import click
 
-from kerncap.cli.output import device_option, emit_json, json_option, note, say
+from kerncap.cli.output import device_option, emit_json, json_option, note, plain_table, say
 from kerncap.cli.parameters import MOST_ITERATIONS, PATH, limit_option
 from kerncap.core.captures import open_capture
+from kerncap.core.errors import UsageError
+from kerncap.core.names import one_line
 from kerncap.core.units import duration
+
+
+def _counters(
+    directory: str, hsaco: str | None, cache: str, limit_s: float, device: str | None, as_json: bool
+) -> int:
+    from kerncap.core.counters import counters
+
+    result = counters(directory, hsaco, cache, device=device, limit_s=limit_s)
+    if as_json:
+        emit_json(result.to_json())
+        return 0
+    say(f"{one_line(result.kernel)} on {result.device}, one run under {result.tool}, cache {result.cache}")
+    rows = [[c.section, one_line(c.name), c.value, c.unit] for c in result.counters]
+    say(plain_table(["section", "counter", "value", "unit"], rows, left=(0, 1, 3)))
+    return 0
 
 
 @click.command()
 @click.argument("directory", type=PATH, metavar="DIR")
 @click.option(
     "--hsaco",
+    "--variant",
+    "hsaco",
     type=PATH,
     metavar="FILE",
     help="Run the kernel of this code object instead of the captured one.",
@@ -30,6 +49,12 @@ from kerncap.core.units import duration
     "--cache", type=click.Choice(["warm", "cold"]), default="warm", help="Before each run (default warm)."
 )
 @click.option("--dump", type=PATH, metavar="DIR", help="Write the memory after the last run to DIR.")
+@click.option(
+    "--counters",
+    "count",
+    is_flag=True,
+    help="Run it once under the device's profiler (ncu, rocprofv3) and show its hardware counters.",
+)
 @limit_option
 @device_option
 @json_option
@@ -39,12 +64,17 @@ def command(
     iterations: int | None,
     cache: str,
     dump: str | None,
+    count: bool,
     limit_s: float,
     device: str | None,
     as_json: bool,
 ) -> Any:
     """Put the captured memory back, run the kernel alone, and time it."""
     open_capture(directory)
+    if count:
+        if iterations is not None or dump is not None:
+            raise UsageError("--counters runs the kernel once: it takes neither --iterations nor --dump")
+        return _counters(directory, hsaco, cache, limit_s, device, as_json)
     from kerncap.core.replay import replay
 
     result = replay(

@@ -61,6 +61,8 @@ def _dtypes(words: tuple[str, ...]) -> dict[int | str, str]:
 @click.argument("directory", type=PATH, metavar="DIR")
 @click.option(
     "--hsaco",
+    "--variant",
+    "hsaco",
     type=PATH,
     metavar="FILE",
     help="The variant's code object (default: the captured kernel itself).",

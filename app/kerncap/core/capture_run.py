@@ -241,7 +241,9 @@ class _Run:
     def _launched(self) -> str:
         kernels = self.reader.snapshot().kernels
         if not kernels:
-            return " No dispatch was seen. " + no_dispatch_reason(self.workload.program, self.watch)
+            return " No dispatch was seen. " + no_dispatch_reason(
+                self.workload.program, self.watch, self.request.device.kind
+            )
         near = nearest(self.request.pattern, kernels)
         more = f"\n  and {len(kernels) - len(near)} more" if len(kernels) > len(near) else ""
         return f" Launched were, the nearest names first:\n{kernel_lines(near, kernels)}{more}"

@@ -76,6 +76,10 @@ class Target:
 
     def runs_on(self, device: Target) -> bool:
         """Whether code for this target may run on a device: same arch, and no feature fixed the other way."""
+        if self.triple.startswith("nvptx"):
+            from kerncap.core.cubin import runs_on
+
+            return runs_on(self.arch, device.arch)
         return self.arch == device.arch and all(
             device.features.get(n, on) == on for n, on in self.features.items()
         )
@@ -369,8 +373,14 @@ def read_file(path: Path | str) -> Iterator[CodeObject]:
     Raises CodeObjectError where the file cannot be read, or holds none.
     """
     path = Path(path)
+    from kerncap.core.cubin import Cubin, is_cubin  # cubins are code objects to all that reads files
+
+    data = open_bytes(path)
+    if is_cubin(data):
+        yield Cubin(data, str(path))
+        return
     count = 0
-    for entry in entries(open_bytes(path), str(path)):
+    for entry in entries(data, str(path)):
         name = str(path) if entry.size == path.stat().st_size else f"{path} at offset {entry.offset}"
         count += 1
         yield CodeObject(entry.data, name, entry.target, entry.offset, entry.compressed)
@@ -379,8 +389,13 @@ def read_file(path: Path | str) -> Iterator[CodeObject]:
 
 
 def read_code_object(path: Path | str) -> CodeObject:
-    """The single code object of a .hsaco file. Raises CodeObjectError where the file is of another kind."""
-    return CodeObject(open_bytes(Path(path)), str(path))
+    """The single code object of a .hsaco or .cubin file. Raises CodeObjectError where the file is of another
+    kind.
+    """
+    from kerncap.core.cubin import Cubin, is_cubin
+
+    data = open_bytes(Path(path))
+    return Cubin(data, str(path)) if is_cubin(data) else CodeObject(data, str(path))
 
 
 def find_kernel(path: Path | str, name: str, device: Target | None = None) -> Iterator[CodeObject]:

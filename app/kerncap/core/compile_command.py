@@ -21,7 +21,7 @@ from kerncap.core.errors import UsageError
 LAUNCHERS = frozenset(
     {"ccache", "sccache", "distcc", "icecc", "buildcache", "fastbuild", "nice", "time", "env", "gomacc"}
 )
-_COMPILER_NAME = re.compile(r"(?:amd)?clang(?:\+\+|-cl)?(?:-\d+)?$|hipcc(?:\.bin|\.pl|\.exe)?$|zig$")
+_COMPILER_NAME = re.compile(r"(?:amd)?clang(?:\+\+|-cl)?(?:-\d+)?$|hipcc(?:\.bin|\.pl|\.exe)?$|zig$|nvcc$")
 
 # Left out of a device-only compile of one unit, with the word that follows.
 _DROP_WITH_VALUE = frozenset(
@@ -284,7 +284,7 @@ def split_compiler(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def is_compiler(word: str) -> bool:
-    """Whether a word is the path of a compiler for HIP, by its name."""
+    """Whether a word is the path of a compiler for GPUs, by its name."""
     return not word.startswith("-") and bool(_COMPILER_NAME.match(Path(word).name))
 
 

@@ -18,6 +18,7 @@ NAME = "compile.json"
 SCHEMA = "kerncap-compile/1"
 OVERLAY = "vfs.yaml"
 OUTPUT = "optimized.hsaco"
+OUTPUT_CUDA = "optimized.cubin"
 PRISTINE = Path("capture") / "source"  # the copies as they were, for patches
 
 _SHAPE = {
@@ -57,6 +58,16 @@ class CompileFile:
     def sources(self) -> list[str]:
         """What the variant is made of, relative to the reproducer: the unit first, its headers, this file."""
         return list(dict.fromkeys([self.variant, *self.files.values(), NAME]))
+
+    @property
+    def cuda(self) -> bool:
+        """Whether nvcc compiles it."""
+        return self.target.triple.startswith("nvptx")
+
+    @property
+    def output(self) -> str:
+        """What a rebuild writes, where nothing else is named."""
+        return OUTPUT_CUDA if self.cuda else OUTPUT
 
     def write(self, directory: Path) -> None:
         """Into `directory`/compile.json."""

@@ -1,6 +1,7 @@
 """Devices by one name everywhere, and what a program needs in its environment to be watched on one.
 
-`rocm[:N]`, `sim:ARCH` (`sim:ARCHxN` for N of them), or `auto`: real ones first, then the simulator.
+`rocm[:N]`, `cuda[:N]`, `sim:ARCH` (`sim:ARCHxN` for N of them), or `auto`: real ones first, then the
+simulator.
 """
 
 from __future__ import annotations
@@ -11,8 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kerncap.core.errors import DeviceError, UsageError
-from kerncap.core.native import INTERPOSER_HSA, SIM_HIP, SIM_RUNTIME, find_native, native_dir, native_path
+from kerncap.core.cuda_driver import driver
+from kerncap.core.errors import DeviceError
+from kerncap.core.native import (
+    INTERPOSER_CUDA,
+    INTERPOSER_HSA,
+    SIM_HIP,
+    SIM_RUNTIME,
+    find_native,
+    native_dir,
+    native_path,
+)
 
 SIM_ARCHES = ("gfx942", "gfx90a", "gfx1100")
 SIM_READY = ("gfx942", "gfx90a")
@@ -22,16 +32,15 @@ MAX_SIM_DEVICES = 16
 _KFD = Path("/dev/kfd")
 _KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 _SIM = re.compile(r"sim:(gfx[0-9a-z]+?)(?:x([0-9]+))?\Z")
-_REAL = re.compile(r"(rocm)(?::([0-9]+))?\Z")
-_CUDA = re.compile(r"cuda(:.*)?\Z", re.DOTALL)
+_REAL = re.compile(r"(rocm|cuda)(?::([0-9]+))?\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
     """One device, or one family of them."""
 
-    kind: str  # "rocm" or "sim"
-    arch: str | None = None  # "gfx942"; None where only the running program can tell
+    kind: str  # "rocm", "cuda" or "sim"
+    arch: str | None = None  # "gfx942", "sm_90"; None where only the running program can tell
     index: int | None = None  # of a real GPU; None: all of them
     count: int = 1  # how many are simulated
 
@@ -100,6 +109,28 @@ def _rocm_problem(index: int | None) -> str | None:
     return None
 
 
+def _cuda_problem(index: int | None) -> str | None:
+    found = driver()
+    if found.problem is not None:
+        return found.problem
+    if index is not None and index >= len(found.gpus):
+        return f"there are {len(found.gpus)} NVIDIA GPUs, numbered from 0"
+    if find_native(INTERPOSER_CUDA) is None:
+        return f"{INTERPOSER_CUDA} is not built"
+    return None
+
+
+def real_arches(kind: str) -> list[str]:
+    """Architectures of the real GPUs of a kind ("rocm" or "cuda"), in their order."""
+    return [gpu.arch for gpu in driver().gpus] if kind == "cuda" else rocm_gpus()
+
+
+def _problem(device: Device) -> str | None:
+    if device.kind == "sim":
+        return _sim_problem(device.arch or "")
+    return (_cuda_problem if device.kind == "cuda" else _rocm_problem)(device.index)
+
+
 def _sim_problem(arch: str) -> str | None:
     if arch not in SIM_READY:
         return f"{arch} cannot be simulated yet; {', '.join(SIM_READY)} can"
@@ -118,6 +149,13 @@ def list_devices() -> list[Found]:
     if not found:
         problem = _rocm_problem(None)
         found.append(Found(Device("rocm"), problem is None, problem or "usable"))
+    gpus = driver().gpus
+    for gpu in gpus:
+        problem = _cuda_problem(gpu.index)
+        detail = problem or f"{gpu.arch}, {gpu.name}"
+        found.append(Found(Device("cuda", gpu.arch, gpu.index), problem is None, detail))
+    if not gpus:
+        found.append(Found(Device("cuda"), False, _cuda_problem(None) or "no GPU"))
     for arch in SIM_ARCHES:
         problem = _sim_problem(arch)
         found.append(Found(Device("sim", arch), problem is None, problem or "simulated, on the CPU"))
@@ -130,9 +168,7 @@ def _known() -> str:
 
 
 def parse_device(text: str) -> Device:
-    """A device from its name, whether or not it is here. Raises DeviceError for a name that is none,
-    UsageError for a kind of device that kerncap has no support for.
-    """
+    """A device from its name, whether or not it is here. Raises DeviceError for a name that is none."""
     sim = _SIM.match(text)
     if sim and sim[1] in SIM_ARCHES:
         count = int(sim[2] or 1)
@@ -142,33 +178,25 @@ def parse_device(text: str) -> Device:
     real = _REAL.match(text)
     if real:
         return Device(real[1], None, None if real[2] is None else int(real[2]))
-    if _CUDA.match(text):
-        raise UsageError(
-            f"device {text!r}: NVIDIA GPUs are not supported yet; rocm[:N], sim:gfx942[xN], sim:gfx90a[xN] "
-            "and auto are"
-        )
     raise DeviceError(f"device {text!r} is not known. Known here:\n{_known()}")
 
 
 def resolve_device(text: str | None = None) -> Device:
     """The device to use: `text`, else KERNCAP_DEVICE, else `auto`. Raises DeviceError where it cannot be
-    used, UsageError where nothing of its kind can.
+    used.
     """
     wanted = text if text is not None else os.environ.get("KERNCAP_DEVICE") or "auto"
     if wanted == "auto":
         for found in list_devices():
             if found.usable:
                 # A program may use every real GPU; only a name with a number narrows that.
-                return Device("rocm", found.device.arch) if found.device.kind == "rocm" else found.device
+                one = found.device
+                return one if one.kind == "sim" else Device(one.kind, one.arch)
         raise DeviceError(f"no device can be used here:\n{_known()}")
     device = parse_device(wanted)
-    if device.kind == "sim":
-        problem = _sim_problem(device.arch or "")
-    else:
-        problem = _rocm_problem(device.index)
-        gpus = rocm_gpus()
-        if problem is None:
-            device = Device("rocm", gpus[device.index or 0], device.index)
+    problem = _problem(device)
+    if problem is None and device.kind != "sim":
+        device = Device(device.kind, real_arches(device.kind)[device.index or 0], device.index)
     if problem:
         raise DeviceError(f"device {device.name} cannot be used: {problem}. Known here:\n{_known()}")
     return device
@@ -227,6 +255,8 @@ def child_environment(
     stays. Raises DeviceError where a native file is not built.
     """
     old = os.environ if base is None else base
+    if device.kind == "cuda":
+        return _cuda_environment(device, session, old)
     native_path(INTERPOSER_HSA)
     native = _linkable(native_dir(), session)
     changes: dict[str, str] = {}
@@ -248,6 +278,20 @@ def child_environment(
     return changes
 
 
+def _cuda_environment(device: Device, session: Path | None, old: Mapping[str, str]) -> dict[str, str]:
+    """The driver itself loads the interposer, into every process that starts CUDA."""
+    changes = {"CUDA_INJECTION64_PATH": str(native_path(INTERPOSER_CUDA))}
+    if device.index is not None:
+        # The number counts the GPUs that this process would see.
+        seen = [word for word in old.get("CUDA_VISIBLE_DEVICES", "").split(",") if word]
+        changes["CUDA_VISIBLE_DEVICES"] = (
+            seen[device.index] if device.index < len(seen) else str(device.index)
+        )
+    if session is not None:
+        changes["KERNCAP_SESSION"] = str(session)
+    return changes
+
+
 def full_environment(
     device: Device, session: Path | None = None, base: Mapping[str, str] | None = None
 ) -> dict[str, str]:
@@ -257,5 +301,7 @@ def full_environment(
     environment = dict(os.environ if base is None else base)
     for name in ("KERNCAP_SIM", "KERNCAP_SESSION"):
         environment.pop(name, None)
+    if INTERPOSER_CUDA in environment.get("CUDA_INJECTION64_PATH", ""):
+        environment.pop("CUDA_INJECTION64_PATH")
     environment.update(child_environment(device, session, base))
     return environment

@@ -8,35 +8,20 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kerncap.core import native, rocm_install
 from kerncap.core.captures import free_bytes
+from kerncap.core.checks import NOTE, OK, PROBLEM, Check, Steps
 from kerncap.core.control import Session, session_root
+from kerncap.core.cuda_doctor import cuda_checks, cuda_self_test
 from kerncap.core.devices import list_devices, resolve_device
 from kerncap.core.errors import DeviceError, KerncapError
 from kerncap.core.scratch import scratch
 from kerncap.core.units import duration, size
 
 SCHEMA = "kerncap-doctor/1"
-OK, NOTE, PROBLEM = "ok", "note", "problem"
 _ROOM_WANTED = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One finding. `state` is ok, note (something optional is missing) or problem."""
-
-    name: str
-    state: str
-    detail: str
-    fix: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The JSON document."""
-        return {slot: getattr(self, slot) for slot in self.__slots__}
 
 
 def _python() -> Check:
@@ -73,7 +58,14 @@ def _compilers() -> list[Check]:
 def _natives() -> list[Check]:
     fix = "`pip install .` in kerncap's source tree builds it (needs a C++20 compiler, such as g++ 12)"
     checks = []
-    for name in (native.INTERPOSER_HSA, native.REPLAYER, native.SIM_RUNTIME, native.SIM_HIP):
+    for name in (
+        native.INTERPOSER_HSA,
+        native.INTERPOSER_CUDA,
+        native.REPLAYER,
+        native.REPLAYER_CUDA,
+        native.SIM_RUNTIME,
+        native.SIM_HIP,
+    ):
         path = native.find_native(name)
         if path is None:
             checks.append(Check("native", PROBLEM, f"{name} is not in {native.native_dir()}", fix))
@@ -158,32 +150,28 @@ def run_checks(device: str | None = None) -> list[Check]:
     for group in (_compilers, _natives, _devices):
         checks.extend(group())
     checks.extend(rocm_checks(os.environ))
+    checks.extend(cuda_checks())
     checks.extend([_chosen(device), _disk(), _session()])
     return checks
 
 
 def self_test(device: str | None = None, on_step: Callable[[str], None] | None = None) -> list[Check]:
     """Goes through profile, extract, replay and validate with the demonstration program, in a temporary
-    directory.
+    directory; on an NVIDIA GPU with a small CUDA program.
     """
+    try:
+        chosen = resolve_device(device)
+    except KerncapError as error:
+        return [Check("self-test", PROBLEM, error.message)]
+    if chosen.kind == "cuda":
+        return cuda_self_test(chosen, on_step)
     from kerncap.core.extract import extract
     from kerncap.core.profile import profile
     from kerncap.core.replay import replay
     from kerncap.core.validate import validate
     from kerncap.demo import build
 
-    checks: list[Check] = []
-
-    def step(name: str, action: Callable[[], str]) -> bool:
-        if on_step is not None:
-            on_step(name)
-        try:
-            checks.append(Check(f"self-test {name}", OK, action()))
-        except KerncapError as error:
-            checks.append(Check(f"self-test {name}", PROBLEM, error.message))
-            return False
-        return True
-
+    steps = Steps(on_step)
     with scratch("self-test") as temporary:
         where = Path(temporary)
         command: list[str] = []
@@ -225,19 +213,16 @@ def self_test(device: str | None = None, on_step: Callable[[str], None] | None =
             return str(verdict)
 
         try:
-            steps = (
+            steps.take(
                 ("build", do_build),
                 ("profile", do_profile),
                 ("extract", do_extract),
                 ("replay", do_replay),
                 ("validate", do_validate),
             )
-            for name, action in steps:
-                if not step(name, action):
-                    break
         finally:
             os.close(quiet)
-    return checks
+    return steps.checks
 
 
 def cost_table(arch: str) -> str:

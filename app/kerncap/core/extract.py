@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kerncap.core.reproducer import ReproducerInfo
 
 SCHEMA = "kerncap-extract/1"
-LANGUAGE_CHOICES = ("auto", "hip", "none")
+LANGUAGE_CHOICES = ("auto", "hip", "cuda", "none")
 _LEAST_FREE = 16_000_000
 _DEFINE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\([^()]*\))?(=.*)?\Z", re.DOTALL)
 
@@ -158,7 +158,7 @@ def finish(
     capture = records.read(where)
     capture.verify()
     if device is None:
-        device = Device("sim" if capture.device.simulated else "rocm", capture.device.name)
+        device = Device(capture.device_kind, capture.device.name)
     more: dict[str, Any] = {
         "snapshot_s": round(snapshot_s, 6),
         "command": list(command.arguments) if command else None,

@@ -80,13 +80,18 @@ def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
     """
     path = _find_variant(capture, hsaco)
     if not path.is_file():
-        raise UsageError(f"{hsaco}: there is no such file; `make recompile` writes optimized.hsaco")
+        made = "optimized.cubin" if capture.cuda_launch else "optimized.hsaco"
+        raise UsageError(f"{hsaco}: there is no such file; `make recompile` writes {made}")
     changed = newer_source(path)
     if changed is not None:
         raise UsageError(
             f"{path} is older than {changed.name}: rebuild it with `make -C {path.absolute().parent} "
             "recompile`, or copy it to another name to judge it as it is"
         )
+    if capture.cuda_launch is not None:
+        from kerncap.core.cuda_launch import cuda_variant_launch
+
+        return cuda_variant_launch(capture, path)
     try:
         code = read_code_object(path)
     except CodeObjectError as error:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerncap.core import layout
+from kerncap.core.cuda_libraries import kind_of
 from kerncap.core.layout import ClockKind, KernelKind, ProcessState
 from kerncap.core.names import id_text
 
@@ -294,6 +295,7 @@ class LiveFile:
         if symbol is None or name is None:
             unnamed = f"(kernel {ident})"  # not within what is mapped yet: the next read maps more
             return ident, unnamed, unnamed, kind, vgprs, sgprs, lds, scratch, code, device
+        kind = kind_of(kind, symbol, name)
         fixed = (ident, name or symbol, symbol, kind, vgprs, sgprs, lds, scratch, code, device)
         self._fixed[index] = fixed
         return fixed

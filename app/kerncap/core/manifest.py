@@ -18,7 +18,7 @@ from kerncap.core.codeobject import Argument, Kernel, read_code_object
 from kerncap.core.errors import DamagedCaptureError, KerncapError
 from kerncap.core.files import write_json
 from kerncap.core.names import base_name, id_text
-from kerncap.core.records import Capture, DispatchFlags, Region, RegionFlags
+from kerncap.core.records import Capture, CudaLaunch, DispatchFlags, Region, RegionFlags
 from kerncap.core.shape import misshapen
 
 SCHEMA = "kerncap-capture/1"
@@ -57,6 +57,16 @@ _SHAPE = {
     "command?": (list, _NOTHING),
     "source?": (dict, _NOTHING),
     "baseline?": (dict, _NOTHING),
+    "cuda?": {
+        "grid_blocks": [int],
+        "block": [int],
+        "cluster": (list, _NOTHING),
+        "static_shared_bytes": int,
+        "dynamic_shared_bytes": int,
+        "cooperative": bool,
+        "registers": int,
+        "local_bytes": int,
+    },
 }
 
 
@@ -114,6 +124,22 @@ def _region(region: Region) -> dict[str, Any]:
     if region.reason:
         document["reason"] = region.reason
     return document
+
+
+def _cuda(launch: CudaLaunch) -> dict[str, Any]:
+    """How a kernel was launched on a CUDA device. Grid and cluster are in blocks, sizes in bytes."""
+    return {
+        "grid_blocks": list(launch.grid),
+        "block": list(launch.block),
+        "cluster": list(launch.cluster) if any(launch.cluster) else None,
+        "static_shared_bytes": launch.static_shared,
+        "dynamic_shared_bytes": launch.dynamic_shared,
+        "max_dynamic_shared_bytes": launch.max_dynamic_shared,
+        "cooperative": launch.cooperative,
+        "registers": launch.registers,
+        "local_bytes": launch.local_bytes,
+        "attributes": [key for key, _ in launch.attributes],
+    }
 
 
 def kernel_of(capture: Capture) -> Kernel | None:
@@ -210,6 +236,8 @@ def build(capture: Capture, **more: Any) -> dict[str, Any]:
         document["kernel"].update(
             vgprs=kernel.vgprs, agprs=kernel.agprs, sgprs=kernel.sgprs, static_lds_bytes=kernel.lds_bytes
         )
+    if capture.cuda_launch is not None:
+        document["cuda"] = _cuda(capture.cuda_launch)
     document.update(more)
     return document
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kerncap.core.codeobject import CodeObject, CodeObjectError, Variable, read_code_object
+from kerncap.core.cubin import Cubin
 from kerncap.core.elf import SHT_NOBITS, SHT_RELA
 from kerncap.core.errors import UsageError
 from kerncap.core.records import Capture
@@ -33,6 +34,8 @@ def check_variables(capture: Capture, variant: CodeObject, path: Path) -> tuple[
     if captured.data == variant.data:
         return ()
     theirs = {v.name: v for v in variant.variables}
+    if isinstance(captured, Cubin):
+        return (*_of_cubin(capture, captured, theirs, path), *_added(theirs, mine))
     return (
         *_of_captured(capture, captured, theirs, path),
         *_added(theirs, mine),
@@ -72,6 +75,35 @@ def _of_captured(
                 "captured: it starts with the value that the variant's code object gives it, and what the "
                 "kernel writes to it cannot be compared"
             )
+
+
+def _of_cubin(capture: Capture, captured: Cubin, theirs: dict[str, Variable], path: Path) -> Iterator[str]:
+    kernel_code = capture.dispatch.code_object
+    places = {v.name: v for v in capture.variables if v.code_object == kernel_code}
+    for mine in captured.variables:
+        found, place = theirs.get(mine.name), places.get(mine.name)
+        if found is not None and found.size == mine.size:
+            continue
+        if found is None:
+            yield (
+                f"the variant has no module variable {mine.name} ({mine.size} bytes): what it held is not "
+                "there, and what the captured kernel writes to it cannot be compared"
+            )
+            continue
+        try:
+            now = capture.before(place.address, place.bytes).tobytes() if place is not None else None
+        except KeyError:
+            now = None
+        if now != captured.initial(mine.name):
+            raise UsageError(
+                f"{path}: the module variable {mine.name} has {found.size} bytes, {mine.size} were captured: "
+                "the value that the program gave it cannot be put back. Keep its type as it was"
+            )
+        yield (
+            f"the module variable {mine.name} has {found.size} bytes in the variant, {mine.size} were "
+            "captured: it starts with the value that the variant's code gives it, and what the kernel writes "
+            "to it cannot be compared"
+        )
 
 
 def _added(theirs: dict[str, Variable], mine: set[str]) -> Iterator[str]:

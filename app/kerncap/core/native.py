@@ -8,7 +8,9 @@ from pathlib import Path
 from kerncap.core.errors import DeviceError
 
 INTERPOSER_HSA = "libkerncap_hsa.so"
+INTERPOSER_CUDA = "libkerncap_cuda.so"
 REPLAYER = "kerncap-replay"
+REPLAYER_CUDA = "kerncap-replay-cuda"
 SIM_RUNTIME = "sim/libhsa-runtime64.so.1"
 SIM_HIP = "sim-hip/libamdhip64.so.6"
 DISASSEMBLER = "kerncap-sim-disasm"

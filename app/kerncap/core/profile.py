@@ -313,7 +313,9 @@ def profile(
                     "is not counted"
                 )
             if not snapshot.total("dispatches"):
-                extra.append("no dispatch was seen. " + no_dispatch_reason(workload.program, watch))
+                extra.append(
+                    "no dispatch was seen. " + no_dispatch_reason(workload.program, watch, used.kind)
+                )
             report = build_report(
                 snapshot,
                 device=used.name,
@@ -332,6 +334,14 @@ def profile(
     return report
 
 
+def _kind(snapshot: Snapshot) -> str:
+    """The kind of device that programs of a session run on."""
+    if snapshot.simulated:
+        return "sim"
+    nvidia = any("sm_" in device for process in snapshot.processes for device in process.devices)
+    return "cuda" if nvidia else "rocm"
+
+
 def profile_session(directory: str | os.PathLike[str]) -> ProfileReport:
     """What programs have recorded so far in a session made with `kerncap env --session`.
 
@@ -348,7 +358,7 @@ def profile_session(directory: str | os.PathLike[str]) -> ProfileReport:
         warnings.append(f"no program has used a GPU with this session yet ({where})")
     return build_report(
         snapshot,
-        device="sim" if snapshot.simulated else "rocm",
+        device=_kind(snapshot),
         command=[],
         exit_code=0,
         warnings=warnings,

@@ -16,15 +16,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kerncap.core.codeobject import read_code_object
-from kerncap.core.compile_file import NAME, OUTPUT, OVERLAY, CompileFile, layout_of
+from kerncap.core.compile_file import NAME, OVERLAY, CompileFile, layout_of
 from kerncap.core.device_compile import DeviceCompile, Overlay
 from kerncap.core.errors import Interrupted, KerncapError, UsageError, explained, unwritable
 from kerncap.core.interrupts import interruptible
+from kerncap.core.nvcc_compile import NvccCompile
 from kerncap.core.toolchain import CompileError
 from kerncap.core.units import size
 
 LIMIT_S = 600.0  # of one compile
 _PLACE = re.compile(r"^(?P<lead>(?:In file included from |\s+from )?)(?P<path>[^:\n]+):(?P<line>\d+)", re.M)
+_PLACE_EDG = re.compile(r"^(?P<path>[^(\n]+)\((?P<line>\d+)\)(?=: )", re.M)  # nvcc's own: path(line): error
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ def recompile(
     timeout_s: float = LIMIT_S,
     cancel: threading.Event | None = None,
 ) -> Recompiled:
-    """Rebuild the variant in a reproducer to `output` (optimized.hsaco in it): device only, for the captured
-    target.
+    """Rebuild the variant in a reproducer to `output` (optimized.hsaco or .cubin in it): device only, for the
+    captured target.
 
     The original command runs with its -O and defines, in the original directory where that is still there,
     with the copies (variant and deps/) laid over the original files. On a failure no older output is left
@@ -57,7 +59,7 @@ def recompile(
     """
     directory = Path(os.path.abspath(directory))
     plan = CompileFile.read(directory)
-    output = Path(os.path.abspath(output)) if output else directory / OUTPUT
+    output = Path(os.path.abspath(output)) if output else directory / plan.output
     for copy in plan.files.values():
         if not (directory / copy).is_file():
             raise UsageError(
@@ -76,10 +78,8 @@ def recompile(
 def _build(
     directory: Path, plan: CompileFile, output: Path, timeout_s: float, cancel: threading.Event | None
 ) -> Recompiled:
-    overlay = Overlay(directory / OVERLAY, directory / plan.variant)
     started = time.perf_counter()
-    chosen = DeviceCompile.of(plan.command, plan.target, plan.symbol, overlay)
-    compile_ = replace(chosen, timeout_s=timeout_s, cancel=cancel)
+    compile_ = replace(_compile(directory, plan), timeout_s=timeout_s, cancel=cancel)
     try:
         compiled = compile_.build(output)
     except CompileError as error:
@@ -97,6 +97,14 @@ def _build(
     seconds = {**compiled.seconds, "total": time.perf_counter() - started}
     words = " ".join(compile_.compiler.words)
     return Recompiled(output, show_copies(plan, compiled.output), seconds, words, compile_.compiler.note)
+
+
+def _compile(directory: Path, plan: CompileFile) -> DeviceCompile | NvccCompile:
+    if plan.cuda:
+        copies = {original: directory / copy for original, copy in plan.files.items()}
+        return NvccCompile.of(plan.command, plan.target, plan.symbol, copies)
+    overlay = Overlay(directory / OVERLAY, directory / plan.variant)
+    return DeviceCompile.of(plan.command, plan.target, plan.symbol, overlay)
 
 
 def _check(plan: CompileFile, output: Path) -> None:
@@ -126,7 +134,11 @@ def show_copies(plan: CompileFile, text: str) -> str:
         copy = plan.copy_of(match["path"])
         return f"{match['lead']}{copy or match['path']}:{match['line']}"
 
-    return _PLACE.sub(swap, text)
+    def swap_edg(match: re.Match[str]) -> str:
+        copy = plan.copy_of(match["path"])
+        return f"{copy or match['path']}({match['line']})"
+
+    return _PLACE_EDG.sub(swap_edg, _PLACE.sub(swap, text))
 
 
 def _limit(arguments: Sequence[str]) -> tuple[float | None, list[str]]:

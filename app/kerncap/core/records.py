@@ -252,6 +252,13 @@ class Capture:
         return self.devices[0]
 
     @property
+    def device_kind(self) -> str:
+        """ "cuda", "rocm" or "sim"."""
+        if self.cuda_launch is not None:
+            return "cuda"
+        return "sim" if self.device.simulated else "rocm"
+
+    @property
     def code_object(self) -> CodeObject:
         """The one that holds the captured kernel."""
         return next(c for c in self.code_objects if c.id == self.dispatch.code_object)

@@ -12,13 +12,15 @@ import selectors
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
-from kerncap.core.devices import Device, parse_device, rocm_gpus
+from kerncap.core.cuda_toolkit import find_cupti
+from kerncap.core.devices import Device, parse_device, real_arches
 from kerncap.core.errors import (
     DamagedCaptureError,
     DeviceError,
@@ -27,7 +29,7 @@ from kerncap.core.errors import (
 )
 from kerncap.core.faults import fault_text
 from kerncap.core.launch import Launch, emptied_launch
-from kerncap.core.native import REPLAYER, SIM_RUNTIME, native_path
+from kerncap.core.native import REPLAYER, REPLAYER_CUDA, SIM_RUNTIME, native_path
 from kerncap.core.records import Capture
 from kerncap.core.replies import (
     NO_DATA,
@@ -60,9 +62,15 @@ __all__ = [
 ]
 
 _GRACE_SECONDS = 30.0
+_PROFILER_SECONDS = 120.0  # to write what it counted
 # No kernel sends these: somebody ended the replayer, which says nothing of a variant.
 _FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT})
 _ROCM_LIBRARY = "libhsa-runtime64.so.1"
+_CUDA_LIBRARY = "libcuda.so.1"
+# Of a program that is watched, which the replayer is not.
+_NOT_PASSED_ON = frozenset(
+    {"LD_PRELOAD", "KERNCAP_SESSION", "KERNCAP_SIM", "HSA_TOOLS_LIB", "CUDA_INJECTION64_PATH"}
+)
 
 
 def device_for(capture: Capture, wanted: str | Device | None = None) -> Device:
@@ -75,9 +83,9 @@ def device_for(capture: Capture, wanted: str | Device | None = None) -> Device:
     text = wanted or os.environ.get("KERNCAP_DEVICE")
     if text and text != "auto":
         return parse_device(text)
-    arch = capture.device.name
-    if not capture.device.simulated and arch in rocm_gpus():
-        return Device("rocm", arch)
+    kind, arch = capture.device_kind, capture.device.name
+    if kind == "cuda" or (kind == "rocm" and arch in real_arches("rocm")):
+        return Device(kind, arch)
     return Device("sim", arch)
 
 
@@ -85,7 +93,8 @@ class Replayer:
     """One capture on one device. Use as a context manager, or call `close`.
 
     `limit_s` is the limit of one dispatch. `track_writes` False treats a simulated device as hardware, which
-    does not tell what a dispatch stores to, `timestamps` False as one whose dispatches have none.
+    does not tell what a dispatch stores to, `timestamps` False as one whose dispatches have none. `under` is
+    the beginning of a command that runs the replayer under it, such as a profiler.
     """
 
     def __init__(
@@ -97,8 +106,10 @@ class Replayer:
         start_limit_s: float = 600.0,
         track_writes: bool = True,
         timestamps: bool = True,
+        under: Sequence[str] = (),
     ) -> None:
         self.capture = capture
+        self._under = list(under)
         self.device = device_for(capture, device)
         self.limit_s = limit_s
         self.start_limit_s = start_limit_s
@@ -145,22 +156,25 @@ class Replayer:
         """Starts the process, if there is none, and waits until the memory is in place."""
         if self._process is not None:
             return
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if name not in ("LD_PRELOAD", "KERNCAP_SESSION", "KERNCAP_SIM", "HSA_TOOLS_LIB")
-        }
-        runtime = _ROCM_LIBRARY
-        if self.device.kind == "sim":
+        environment = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED_ON}
+        program, runtime = REPLAYER, _ROCM_LIBRARY
+        if (self.device.kind == "cuda") != (self.capture.cuda_launch is not None):
+            raise DeviceError(
+                f"device {self.device.name} cannot replay a capture of {self.capture.device.name}"
+            )
+        if self.device.kind == "cuda":
+            program, runtime = REPLAYER_CUDA, _CUDA_LIBRARY
+            cupti = find_cupti()
+            if cupti is not None:
+                environment.setdefault("KERNCAP_CUPTI", cupti)
+            if self._under:
+                environment["KERNCAP_CUDA_TIMER"] = "event"  # CUPTI is the profiler's
+        elif self.device.kind == "sim":
             runtime = str(native_path(SIM_RUNTIME))
             environment["KERNCAP_SIM"] = str(self.device.arch)
             # Above the replayer's own limit, which is the one that is reported.
             environment.setdefault("KERNCAP_SIM_MAX_SECONDS", str(int(self.limit_s) + 60))
-        elif self.device.kind != "rocm":
-            raise DeviceError(
-                f"device {self.device.name} cannot replay a capture of {self.capture.device.name}"
-            )
-        command = [str(native_path(REPLAYER)), str(self.capture.path), "--runtime", runtime]
+        command = [*self._under, str(native_path(program)), str(self.capture.path), "--runtime", runtime]
         if self.device.index is not None:
             command += ["--device", str(self.device.index)]
         if not self._track_writes:
@@ -204,7 +218,7 @@ class Replayer:
                 with contextlib.suppress(OSError):
                     stream.close()
         try:
-            process.wait(1.0)
+            process.wait(_PROFILER_SECONDS if self._under else 1.0)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -12,21 +12,26 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from kerncap.core import manifest, records
 from kerncap.core.codeobject import CodeObject, read_code_object
 from kerncap.core.compile_command import CompileCommand
 from kerncap.core.compile_file import NAME, OVERLAY, PRISTINE, CompileFile, layout_of
+from kerncap.core.cubin import Cubin
 from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.files import write_atomically
+from kerncap.core.nvcc_command import is_nvcc
+from kerncap.core.nvcc_compile import resolve_nvcc
 from kerncap.core.recompile import recompile
 from kerncap.core.scratch import scratch
 from kerncap.core.templates import render
-from kerncap.core.toolchain import CompileError, resolve_compiler
+from kerncap.core.toolchain import CompileError, Compiler, resolve_compiler
 from kerncap.core.units import size
 
 VARIANT = "kernel_variant.cpp"
-_SYSTEM = ("/usr", "/lib", "/lib64", "/opt/rocm", "/opt/amdgpu")
+VARIANT_CUDA = "kernel_variant.cu"
+_SYSTEM = ("/usr", "/lib", "/lib64", "/opt/rocm", "/opt/amdgpu", "/opt/nvidia", "/opt/cuda")
 
 
 @dataclass(frozen=True)
@@ -101,10 +106,7 @@ def write_reproducer(
     dispatch, memory = document["dispatch"], document["memory"]
     lines = [
         ("dispatch", f"{dispatch['nth']} of this kernel, {dispatch['nth_overall']} of all"),
-        (
-            "grid, block",
-            f"{' x '.join(map(str, dispatch['grid']))} work-items, {' x '.join(map(str, dispatch['block']))}",
-        ),
+        *_shape(document),
         (
             "memory",
             f"{size(memory['bytes'])} in {memory['regions']} regions ({memory['mode']}); "
@@ -132,6 +134,23 @@ def write_reproducer(
         executable=Path(read.process.executable) if read.process.executable else None,
         progress=progress,
     )
+
+
+def _shape(document: dict[str, Any]) -> list[tuple[str, str]]:
+    """How the kernel was launched, in the words of its device."""
+
+    def text(numbers: list[int]) -> str:
+        return " x ".join(map(str, numbers))
+
+    launch = document.get("cuda")
+    if launch is None:
+        dispatch = document["dispatch"]
+        return [("grid, block", f"{text(dispatch['grid'])} work-items, {text(dispatch['block'])}")]
+    lines = [("grid, block", f"{text(launch['grid_blocks'])} blocks of {text(launch['block'])} threads")]
+    if launch["cluster"]:
+        lines.append(("clusters", f"of {text(launch['cluster'])} blocks"))
+    shared = f"{launch['static_shared_bytes']} bytes static, {launch['dynamic_shared_bytes']} dynamic"
+    return [*lines, ("shared memory a block", shared), ("registers", f"{launch['registers']} a thread")]
 
 
 def write_project(
@@ -224,7 +243,7 @@ def write_project(
         (*finding.notes, *_unused(source_dirs, plan.files), *remarks),
         _used(source_dirs, plan.files),
     )
-    _write_texts(out, "hip", facts, info, captured)
+    _write_texts(out, "cuda" if plan.cuda else "hip", facts, info, captured)
     return info
 
 
@@ -259,8 +278,10 @@ def _copy_sources(
     local = [p for p in dependencies if p != command.file and _is_local(p, command, source_dirs)]
     shared = Path(os.path.commonpath([command.file.parent, *(p.parent for p in local)]))
     files: dict[Path, str] = {}
+    cuda = captured.target.triple.startswith("nvptx")
+    variant = VARIANT_CUDA if cuda else VARIANT
     for path in [command.file, *local]:
-        copy = VARIANT if path == command.file else str(Path("deps") / path.relative_to(shared))
+        copy = variant if path == command.file else str(Path("deps") / path.relative_to(shared))
         for target in (out / copy, out / PRISTINE / copy):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
@@ -270,10 +291,11 @@ def _copy_sources(
         files.setdefault(Path(os.path.realpath(path.parent)) / path.name, copy)
     root = _tree_root(command.file, shared, source_dirs)
     plan = CompileFile(
-        facts.symbol, captured.target, command, files, VARIANT, root, layout_of(captured.kernel(facts.symbol))
+        facts.symbol, captured.target, command, files, variant, root, layout_of(captured.kernel(facts.symbol))
     )
     plan.write(out)
-    write_atomically(out / OVERLAY, overlay_text(files).encode("utf-8", "surrogateescape"))
+    if not cuda:
+        write_atomically(out / OVERLAY, overlay_text(files).encode("utf-8", "surrogateescape"))
     return plan
 
 
@@ -282,9 +304,8 @@ def _is_local(path: Path, command: CompileCommand, source_dirs: Sequence[Path]) 
     not.
     """
     try:
-        compiler = Path(
-            os.path.realpath(resolve_compiler(command.arguments, command.directory).words[0])
-        ).parent
+        found = resolve_nvcc(command) if is_nvcc(command) else _hip_compiler(command)
+        compiler = Path(os.path.realpath(found.words[0])).parent
     except KerncapError:
         compiler = Path("/usr/bin")
     home = compiler.parent if compiler.name == "bin" else compiler
@@ -293,6 +314,10 @@ def _is_local(path: Path, command: CompileCommand, source_dirs: Sequence[Path]) 
     if any(path.is_relative_to(os.path.abspath(d)) for d in [*source_dirs, command.file.parent]):
         return True
     return not any(path.is_relative_to(s) or str(path).startswith(f"{s}-") for s in _SYSTEM)
+
+
+def _hip_compiler(command: CompileCommand) -> Compiler:
+    return resolve_compiler(command.arguments, command.directory)
 
 
 def _tree_root(unit: Path, shared: Path, source_dirs: Sequence[Path]) -> Path:
@@ -330,7 +355,7 @@ def _rebuild(out: Path, plan: CompileFile, captured: CodeObject) -> tuple[str | 
     """Compile the unchanged copy once: whether it works, and gives the captured code."""
     with scratch("rebuild") as place:
         try:
-            made = recompile(out, Path(place) / "unchanged.hsaco", timeout_s=180.0)
+            made = recompile(out, Path(place) / "unchanged", timeout_s=180.0)
             same = machine_code(read_code_object(made.object), plan.symbol) == machine_code(
                 captured, plan.symbol
             )
@@ -353,6 +378,9 @@ def _rebuild(out: Path, plan: CompileFile, captured: CodeObject) -> tuple[str | 
 
 def machine_code(code_object: CodeObject, symbol: str) -> bytes | None:
     """The instructions of a kernel, or None where its symbol has no code."""
+    if isinstance(code_object, Cubin):  # nothing has an address before it is loaded
+        section = code_object.elf.section(f".text.{symbol}")
+        return bytes(code_object.elf.content(section)) if section else None
     found = next((s for s in code_object.elf.symbols if s.name == symbol and s.section and s.size), None)
     data = code_object.elf.at_address(found.value, found.size) if found else None
     return bytes(data) if data is not None else None
@@ -370,6 +398,7 @@ def _write_texts(
         "kernel": captured.kernel(facts.symbol) if described else None,
         "python": sys.executable,
         "compile_file": NAME,
+        "cuda": isinstance(captured, Cubin),
     }
     for name in ("README.md", "Makefile"):
         text = render(f"{kind}/{name}.j2", **values)

@@ -15,7 +15,7 @@ from pathlib import Path
 _INTERPOSER = "libkerncap_"
 _RUNTIME = re.compile(
     r"/(libamdhip64|libhsa-runtime64|libcuda|libcudart|libOpenCL|libze_loader|libvulkan|libhiprtc|libtorch_hip|"
-    r"libtorch_cuda|librocblas|libhipblaslt|libkerncap_hsa)[^/]*\.so[^/]*\Z"
+    r"libtorch_cuda|librocblas|libhipblaslt|libkerncap_hsa|libkerncap_cuda)[^/]*\.so[^/]*\Z"
 )
 
 
@@ -84,17 +84,22 @@ def preload_obstacle(program: str) -> str | None:
     return None
 
 
-def no_dispatch_reason(program: str, watch: RuntimeWatch) -> str:
-    """A sentence on why no dispatch was seen."""
-    obstacle = preload_obstacle(program)
+def no_dispatch_reason(program: str, watch: RuntimeWatch, kind: str = "rocm") -> str:
+    """A sentence on why no dispatch was seen by a program that is watched on that kind of device."""
+    cuda = kind == "cuda"
+    obstacle = None if cuda else preload_obstacle(program)
     if obstacle:
         return obstacle + "."
     runtimes = watch.runtimes()
     if not runtimes:
         return "It loaded no GPU runtime (libamdhip64, libhsa-runtime64, libcuda)."
     text = f"It loaded {', '.join(runtimes)}, and dispatched no kernel."
-    if not watch.interposed:
+    if not watch.interposed and not cuda:
         text += " kerncap's library was not in it: something cleared LD_PRELOAD on the way."
-    if any(name.startswith("libcuda") for name in runtimes):
-        text += " CUDA programs are not watched by this device."
+    elif not watch.interposed and any(name.startswith("libcuda.so") for name in runtimes):
+        text += " kerncap's library was not in it: something cleared CUDA_INJECTION64_PATH on the way."
+    if not cuda and any(name.startswith("libcuda") for name in runtimes):
+        text += " CUDA programs are watched with --device cuda."
+    if cuda and any(name.startswith("libhsa-runtime64") for name in runtimes):
+        text += " Programs for AMD GPUs are not watched by this device."
     return text

@@ -1,6 +1,7 @@
 """Finding a kernel's source and how it was compiled."""
 
 from kerncap.core.errors import UsageError
+from kerncap.source.cuda.find import find_cuda
 from kerncap.source.finding import LANGUAGES, Definition, SourceFinding, SourceRequest
 from kerncap.source.hip.find import find_hip
 
@@ -14,9 +15,13 @@ _TENSILE_REASON = (
 __all__ = ["LANGUAGES", "Definition", "SourceFinding", "SourceRequest", "find_source"]
 
 
+def _language(finding: SourceFinding) -> str:
+    return finding.language if finding.language == "library" else "unknown"
+
+
 def find_source(request: SourceRequest, language: str | None = None) -> SourceFinding:
-    """The source of a kernel; `language` (one of LANGUAGES) is what the user says it is, else HIP is looked
-    for.
+    """The source of a kernel; `language` (one of LANGUAGES) is what the user says it is, else the
+    language of the device is looked for.
 
     A finding without a command says why in `reason`. Raises UsageError on a language that has no finder.
     """
@@ -24,7 +29,13 @@ def find_source(request: SourceRequest, language: str | None = None) -> SourceFi
         raise UsageError(f"language {language!r} is not supported; {', '.join(LANGUAGES)} is")
     if language is None and request.symbol.startswith(_TENSILE):
         return SourceFinding("tensile", None, None, reason=_TENSILE_REASON)
-    finding = find_hip(request)
+    cuda = request.target.triple.startswith("nvptx")
+    if language is not None and (language == "cuda") != cuda:
+        made = "CUDA C++" if cuda else "HIP"
+        raise UsageError(f"language {language!r}: a kernel for {request.target.arch} is made of {made}")
+    finding = find_cuda(request) if cuda else find_hip(request)
     if finding.command is None and language is None:
-        return SourceFinding("unknown", None, finding.definition, reason=finding.reason, notes=finding.notes)
+        return SourceFinding(
+            _language(finding), None, finding.definition, reason=finding.reason, notes=finding.notes
+        )
     return finding

@@ -9,7 +9,7 @@ from pathlib import Path
 from kerncap.core.codeobject import Target
 from kerncap.core.compile_command import CompileCommand
 
-LANGUAGES = ("hip",)
+LANGUAGES = ("hip", "cuda")
 
 
 def _quiet(_: str) -> None:

@@ -6,20 +6,34 @@ import hashlib
 import json
 import os
 from pathlib import Path
+from typing import Protocol
 
 import platformdirs
 
-from kerncap.core.device_compile import DeviceCompile, Probe
+from kerncap.core.compile_command import CompileCommand
+from kerncap.core.device_compile import Probe
 from kerncap.core.files import write_atomically
+from kerncap.core.toolchain import Compiler
 
 _MAX_ENTRIES = 2000
+
+
+class Probing(Protocol):
+    """A compile that can be asked for a unit's kernels and files."""
+
+    @property
+    def command(self) -> CompileCommand: ...
+    @property
+    def compiler(self) -> Compiler: ...
+    def arguments(self) -> list[str]: ...
+    def probe(self) -> Probe: ...
 
 
 def _folder() -> Path:
     return Path(os.environ.get("KERNCAP_CACHE_DIR") or platformdirs.user_cache_dir("kerncap")) / "probes"
 
 
-def _key(compile_: DeviceCompile) -> str:
+def _key(compile_: Probing) -> str:
     parts = [compile_.compiler.identity, str(compile_.command.directory), *compile_.arguments()]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
@@ -32,7 +46,7 @@ def _stamp(directory: Path, name: str) -> list[int] | None:
     return [stat.st_size, stat.st_mtime_ns]
 
 
-def cached_probe(compile_: DeviceCompile) -> Probe:
+def cached_probe(compile_: Probing) -> Probe:
     """`compile_.probe()`, or the kept result where neither the command nor any file it read has changed."""
     path = _folder() / f"{_key(compile_)}.json"
     directory = compile_.command.directory

@@ -1,11 +1,11 @@
-"""compile_commands.json: where it is, and the HIP units in it."""
+"""compile_commands.json: where it is, and the HIP (or CUDA) units in it."""
 
 from __future__ import annotations
 
 import json
 import os
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ _SKIP = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"
 
 @dataclass(frozen=True)
 class Database:
-    """The HIP units of one or more databases, in order, and sentences on what could not be used."""
+    """The units of one or more databases, in order, and sentences on what could not be used."""
 
     commands: tuple[CompileCommand, ...]
     paths: tuple[Path, ...]
@@ -65,9 +65,9 @@ def _below(directory: Path, depth: int, budget: list[int]) -> Iterator[Path]:
             yield from _below(directory / name, depth - 1, budget)
 
 
-def load(paths: Iterable[Path]) -> Database:
-    """The HIP units of databases. One that cannot be read is a note, not an error: others may still have the
-    unit.
+def load(paths: Iterable[Path], accepts: Callable[[CompileCommand], bool] = is_hip) -> Database:
+    """The units of databases whose commands `accepts` takes. One that cannot be read is a note, not an
+    error: others may still have the unit.
     """
     commands: list[CompileCommand] = []
     notes: list[str] = []
@@ -87,7 +87,7 @@ def load(paths: Iterable[Path]) -> Database:
             except (KeyError, TypeError, ValueError, UsageError) as error:
                 notes.append(f"{path}: the entry of {_name(row)} cannot be used: {error}")
                 continue
-            if is_hip(command):
+            if accepts(command):
                 commands.append(command)
     return Database(tuple(commands), tuple(used), tuple(dict.fromkeys(notes)))
 

@@ -152,7 +152,9 @@ class LiveProgram:
                     board = board_of(reader.snapshot(), time.monotonic() - workload.started)
                     self.session = None
                     self._post(Figures(self.run, board))
-                    reason = "" if board.dispatches else no_dispatch_reason(workload.program, watch)
+                    reason = ""
+                    if not board.dispatches:
+                        reason = no_dispatch_reason(workload.program, watch, device.kind)
                     self._post(ProgramEnded(self.run, workload.poll(), reason, left))
             finally:
                 self.session = None

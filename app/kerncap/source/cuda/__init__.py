@@ -1,0 +1,1 @@
+"""CUDA C++: which translation unit makes a captured kernel, and with which nvcc command."""
