@@ -262,23 +262,33 @@ def test_a_full_disk_is_a_sentence_and_nothing_is_left(
         subprocess.run(["umount", "-l", str(full)], check=True)
 
 
-def test_demo_on_a_terminal_leads_through_the_loop(own_home: Path) -> None:
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_demo_on_a_terminal_leads_through_the_loop(size: tuple[int, int], own_home: Path) -> None:
+    """Only what the hints say is typed."""
     command = [*KERNCAP, "demo", *DEVICE]
     variables = {**os.environ, "TMPDIR": str(own_home)}
-    with Terminal(command, directory=own_home, environment=variables) as terminal:
-        terminal.wait("Kernels by device time|Press e to take", 180)
-        terminal.keys("/")
-        terminal.wait("regular expression")
-        terminal.type("^mul_mat")
-        terminal.wait("1 of 12 kernels")
-        terminal.keys("Enter")
-        terminal.wait("Press e to take mul_mat_vec_q out")
+    with Terminal(command, size=size, directory=own_home, environment=variables) as terminal:
+        terminal.wait("Press e to take mul_mat_vec_q out of", 180)
         terminal.keys("e")
-        terminal.wait("the program that runs")
+        terminal.wait("enter extracts")
         terminal.keys("Enter")
         terminal.wait("IDENTICAL", 120)
+        terminal.wait("enter opens the workbench")
         terminal.keys("Enter")
-        terminal.wait("attempt 1 IDENTICAL", 120)
+        terminal.wait("Press E for the demonstration's edit", 120)
+        terminal.keys("E")
+        terminal.wait("attempt 2 IDENTICAL +[0-9.]+x FASTER", 120)
+        terminal.wait("E makes a wrong edit", 120)
+        terminal.keys("E")
+        text = terminal.wait("attempt 3 FAIL", 120)
+        assert re.search(r"^ +3 .* -  FAIL", text, re.MULTILINE)
+        terminal.wait("E takes the wrong edit\\s+back")
+        terminal.keys("E")
+        terminal.wait("attempt 4 IDENTICAL", 120)
+        terminal.keys("P")
+        terminal.wait("Written: variant.patch .1 file.: git -C")
+        terminal.keys("Escape")
+        terminal.wait("Every capture is under c", 60)
         terminal.keys("q")
         assert terminal.exit_status() == 0
         assert "isolated" in terminal.screen()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -226,6 +227,7 @@ async def test_P_writes_a_patch_that_git_applies(out: Path, tree: Tree) -> None:
         await bench.until(lambda: "Written:" in bench.told)
         words = bench.told.split(": ")[-1]
         assert words.startswith("git -C")
+        assert shlex.split(words)[-1] == str(out / "variant.patch")
     for arguments in (["init", "-q"], ["apply", str(out / "variant.patch")]):
         subprocess.run(["git", *arguments], cwd=tree.root, check=True, timeout=60)
     assert "i + 1 <= n" in (tree.root / "src/k.hip").read_text()

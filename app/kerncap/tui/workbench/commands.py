@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import cast
 
@@ -433,8 +434,8 @@ class Commands(WorkbenchBase):
             self.post_message(Told(str(error), "warning"))
             return
         path = self.directory / NAME
-        text = f"Written: {path} ({len(made.files)} file{'s' * (len(made.files) != 1)}): "
-        text += f"git -C {made.root} apply {path}"
+        text = f"Written: {NAME} ({len(made.files)} file{'s' * (len(made.files) != 1)}): "
+        text += shlex.join(["git", "-C", str(made.root), "apply", str(path)])
         if made.applies is False:
             text += " -- the program's source has changed since the extraction, so it may not apply"
         if made.outside:
