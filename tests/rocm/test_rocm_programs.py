@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable
 
@@ -75,3 +76,17 @@ def test_a_fault_ends_the_program_as_on_hardware(build: Build, run: Runner) -> N
     assert done.code == -signal.SIGABRT, done.stdout + done.stderr
     assert "0x123456789000" in done.stderr
     assert "wild" in done.stderr
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_failed_assertion_is_printed_and_ends_the_program(build: Build, run: Runner, arch: str) -> None:
+    done = run(build("assertion").path, device=arch)
+    assert done.code == -signal.SIGABRT, done.stdout + done.stderr
+    assert "before\n" in done.stdout
+    failed = [line for line in done.stdout.splitlines() if "Device-side assertion" in line]
+    assert len(failed) == 64
+    assert all("checks(int *, int)" in line and "too large" in line for line in failed)
+    # The place is counted from the function that it is in, which need not lie behind the kernel.
+    assert re.search(
+        r"trap in kernel checks\(.*\(\+0x[0-9a-f]{1,5}\).* In function __assert_fail", done.stderr
+    )

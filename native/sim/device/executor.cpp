@@ -156,8 +156,10 @@ void Executor::take_part() {
       if (range.size != 0)
         f.instruction = disassemble(config_.arch, reinterpret_cast<const void*>(f.pc),
                                     range.base + range.size - f.pc, &length);
-      if (range.base != 0 && range.base != code_.range_of(info_.kernel.entry).base)
+      if (range.base != 0 && range.base != code_.range_of(info_.kernel.entry).base) {
         f.detail = "In function " + demangled(range.symbol);
+        f.offset = f.pc - range.base;
+      }
       if (resolver_) f.source = resolver_(f.pc);
     }
     for (unsigned d = 0; d < 3; ++d) f.workgroup[d] = wave.workgroup[d];

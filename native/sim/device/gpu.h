@@ -46,7 +46,7 @@ struct Fault {
   Kind kind = Kind::memory_read;
   std::string kernel;        // symbol, demangled where possible
   std::uint64_t pc = 0;      // virtual address of the instruction
-  std::uint64_t offset = 0;  // pc relative to the start of the kernel's code
+  std::uint64_t offset = 0;  // pc relative to the start of the kernel, or of the function in `detail`
   std::string instruction;   // disassembled
   std::string source;        // "file:line" where the code object has line tables, else empty
   std::array<std::uint32_t, 3> workgroup{};
