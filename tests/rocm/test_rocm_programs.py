@@ -83,7 +83,7 @@ def test_a_failed_assertion_is_printed_and_ends_the_program(build: Build, run: R
     done = run(build("assertion").path, device=arch)
     assert done.code == -signal.SIGABRT, done.stdout + done.stderr
     assert "before\n" in done.stdout
-    failed = [line for line in done.stdout.splitlines() if "Device-side assertion" in line]
+    failed = [line for line in done.stderr.splitlines() if "Device-side assertion" in line]
     assert len(failed) == 64
     assert all("checks(int *, int)" in line and "too large" in line for line in failed)
     # The place is counted from the function that it is in, which need not lie behind the kernel.
