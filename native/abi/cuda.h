@@ -82,14 +82,14 @@ enum CUstreamCaptureStatus : int { CU_STREAM_CAPTURE_STATUS_NONE = 0 };
 
 inline constexpr unsigned CU_STREAM_NON_BLOCKING = 1;
 inline constexpr unsigned CU_EVENT_DEFAULT = 0;
-inline constexpr unsigned CU_MEMHOSTALLOC_PORTABLE = 1;
-inline constexpr unsigned CU_MEMHOSTREGISTER_PORTABLE = 1;
-inline constexpr unsigned CU_MEMHOSTREGISTER_DEVICEMAP = 2;
-
-// Markers in the `extra` argument of a launch.
-inline constexpr std::uintptr_t CU_LAUNCH_PARAM_END = 0;
-inline constexpr std::uintptr_t CU_LAUNCH_PARAM_BUFFER_POINTER = 1;
-inline constexpr std::uintptr_t CU_LAUNCH_PARAM_BUFFER_SIZE = 2;
+// Macros there, which would not let these stand beside them under their own names: CU_MEMHOSTALLOC_PORTABLE,
+// CU_MEMHOSTREGISTER_PORTABLE and _DEVICEMAP, and the markers CU_LAUNCH_PARAM_* in `extra` of a launch.
+inline constexpr unsigned kCudaHostAllocPortable = 1;
+inline constexpr unsigned kCudaHostRegisterPortable = 1;
+inline constexpr unsigned kCudaHostRegisterDeviceMap = 2;
+inline constexpr std::uintptr_t kCudaLaunchParamEnd = 0;
+inline constexpr std::uintptr_t kCudaLaunchParamBufferPointer = 1;
+inline constexpr std::uintptr_t kCudaLaunchParamBufferSize = 2;
 
 enum CUjit_option : int {
   CU_JIT_INFO_LOG_BUFFER = 3,

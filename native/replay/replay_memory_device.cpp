@@ -49,10 +49,10 @@ std::vector<Placeholder> ReplayMemory::placeholders() const {
     wanted.push_back({span.range, true,
                       "region " + std::to_string(first.id) + " (" + kind_name(first.kind) + ", " +
                           std::to_string(first.bytes) + " bytes)",
-                      false});
+                      false, true});
   }
   const Range code = whole_pages(code_);
-  if (code.bytes > 0) wanted.push_back({code, false, "the code object", false});
+  if (code.bytes > 0) wanted.push_back({code, false, "the code object", false, true});
   return wanted;
 }
 

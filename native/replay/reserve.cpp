@@ -34,8 +34,12 @@ Reservation::Reservation(std::vector<Placeholder> wanted) : wanted_(std::move(wa
     void* const at = reinterpret_cast<void*>(placeholder.range.base);
     void* const got = mmap(at, placeholder.range.bytes, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    placeholder.held = got == at;
+    placeholder.held = got == at && placeholder.keep;
     if (placeholder.held) continue;
+    if (got == at) {
+      munmap(got, placeholder.range.bytes);
+      continue;
+    }
     const int reason = got == MAP_FAILED ? errno : EEXIST;
     if (got != MAP_FAILED) munmap(got, placeholder.range.bytes);  // kernels before 4.17 ignore the flag
     if (!placeholder.required || !collision_.empty()) continue;

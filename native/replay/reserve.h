@@ -16,6 +16,7 @@ struct Placeholder {
   bool required = true;  // code objects are wanted at their captured addresses, but can do without
   std::string what;      // "region 3 (device, 4096 bytes)": for messages
   bool held = false;
+  bool keep = true;  // false: it only has to be free at the start
 };
 
 class Reservation {

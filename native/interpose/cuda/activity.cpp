@@ -23,8 +23,14 @@ void request(std::uint8_t** buffer, std::size_t* bytes, std::size_t* max_records
   *max_records = 0;
 }
 
-void complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid_bytes) {
-  if (Activity* activity = receiver.load()) activity->take(buffer, valid_bytes);
+void complete(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
+              std::size_t valid_bytes) {
+  if (Activity* activity = receiver.load()) {
+    activity->take(buffer, valid_bytes);
+    std::size_t dropped = 0;
+    if (cupti().cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS && dropped != 0)
+      activity->dropped(dropped);
+  }
   std::free(buffer);
 }
 
@@ -82,16 +88,14 @@ void Activity::kernel_record(const CUpti_ActivityKernelPrefix& record) {
   std::uint32_t row = 0;
   std::uint64_t nth = 0;
   const std::uint32_t waiting = slot.correlation.load(std::memory_order_acquire);
-  if (record.graphNodeId == 0) {
-    if (waiting != record.correlationId)
-      return;  // a launch of kerncap's own, or one that was given up as lost
+  std::uint32_t expected = record.correlationId;
+  if (record.graphNodeId == 0 && waiting == record.correlationId && waiting != 0 &&
+      slot.correlation.compare_exchange_strong(expected, 0)) {
     row = slot.row, nth = slot.nth;
-    std::uint32_t expected = waiting;
-    if (!slot.correlation.compare_exchange_strong(expected, 0)) return;
     pending_.fetch_sub(1, std::memory_order_relaxed);
   } else {
-    // Work of a graph launch is not told of when it is submitted: it is counted now.
-    Kernel* kernel = kernels_.find_by_name(record.name, record.deviceId);
+    // A launch that nobody told of when it was made: from a graph, or while launches are not watched.
+    Kernel* kernel = kernels_.find_by_name(record);
     row = kernel->row;
     nth = kernel->calls->fetch_add(1, std::memory_order_relaxed) + 1;
     live::Row& counted = live_.row(row);
@@ -111,12 +115,21 @@ void Activity::kernel_record(const CUpti_ActivityKernelPrefix& record) {
     watched_end_.store(record.end);
   }
   if (!timing_) return;
+  if (record.end == 0) {  // the process ends before the kernel does
+    header.lost.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
   if (record.start == 0 || record.end <= record.start || record.end - record.start > kAbsurdNs) {
     header.rejected.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   live::count_time(live_.row(row), record.end - record.start, nth);
   header.timed.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Activity::dropped(std::uint64_t records) {
+  live_.header().dispatches.fetch_add(records, std::memory_order_relaxed);
+  live_.header().lost.fetch_add(records, std::memory_order_relaxed);
 }
 
 void Activity::flush(bool forced) { cupti().cuptiActivityFlushAll(forced ? 1 : 0); }

@@ -1,4 +1,6 @@
-// Times of kernels from CUPTI's activity records, matched with launches by their correlation ids.
+// Times of kernels from CUPTI's activity records. A record alone costs a program less than a callback for
+// each launch: launches are watched (callbacks.cpp) only where more has to be known of them, and then matched
+// with their records by correlation id.
 #pragma once
 
 #include <atomic>
@@ -33,6 +35,8 @@ class Activity {
   bool watched(std::uint64_t* start, std::uint64_t* end) const;
 
   void take(const std::uint8_t* buffer, std::size_t valid_bytes);
+  // CUPTI had no room for so many records.
+  void dropped(std::uint64_t records);
 
  private:
   // Constant memory however many launches are in flight: an older launch that still waits for its record when

@@ -239,8 +239,10 @@ void call_ends(Process& process, CUpti_CallbackId id, const CUpti_CallbackData& 
 void resource(Process& process, CUpti_CallbackId id, const CUpti_ResourceData& data) {
   if (data.resourceDescriptor == nullptr) return;
   const auto& module = *static_cast<const CUpti_ModuleResourceData*>(data.resourceDescriptor);
-  if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED)
+  if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) {
     process.kernels.module_loaded(data.context, module.moduleId, module.pCubin, module.cubinSize);
+    if (process.kernels.names_repeat()) watch_launches(kForNames, true);
+  }
   if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING)
     process.kernels.module_unloading(data.context, module.moduleId);
 }
@@ -274,7 +276,6 @@ bool subscribe(std::string* why) {
   const auto enable = [&](CUpti_CallbackDomain domain, CUpti_CallbackId id) {
     if (result == CUPTI_SUCCESS) result = cupti().cuptiEnableCallback(1, subscriber, domain, id);
   };
-  for (const CUpti_CallbackId id : kLaunches) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
   for (const CUpti_CallbackId id : kOthers) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
   enable(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED);
   enable(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
@@ -284,6 +285,18 @@ bool subscribe(std::string* why) {
   *why = std::string("CUPTI gives no callbacks: ") + (text != nullptr ? text : "unknown reason") +
          "; another profiler may be active in it";
   return false;
+}
+
+void watch_launches(Watching why, bool enable) {
+  static std::mutex mutex;
+  static unsigned reasons = 0;
+  const std::lock_guard lock(mutex);
+  const bool before = reasons != 0;
+  reasons = enable ? reasons | why : reasons & ~static_cast<unsigned>(why);
+  const bool now = reasons != 0;
+  if (now == before) return;
+  for (const CUpti_CallbackId id : kLaunches)
+    cupti().cuptiEnableCallback(now ? 1 : 0, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
 }
 
 void watch_copies(bool enable) {

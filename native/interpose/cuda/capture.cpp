@@ -133,6 +133,16 @@ std::vector<ImageRegion> Capture::regions() {
     const bool elsewhere =
         allocation.kind == snapshot::RegionKind::device && allocation.owner != kernel_.device + 1;
     if (elsewhere) allocation.refusal = "it is memory of device " + std::to_string(allocation.owner - 1);
+    // Mappings that follow one another are one range of addresses to the kernel: it may cross from one to the
+    // next.
+    if (!list.empty() && allocation.kind == snapshot::RegionKind::vmem) {
+      Allocation& last = list.back().source;
+      if (last.kind == allocation.kind && last.end() == allocation.address &&
+          last.refusal == allocation.refusal) {
+        last.bytes += allocation.bytes;
+        continue;
+      }
+    }
     ImageRegion region;
     region.source = std::move(allocation);
     list.push_back(std::move(region));

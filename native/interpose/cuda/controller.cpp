@@ -66,11 +66,13 @@ void Controller::take_request(std::uint64_t sequence) {
   std::uint32_t idle = code(CaptureState::idle);
   control_.state.compare_exchange_strong(idle, code(CaptureState::armed));
   armed_.store(true, std::memory_order_release);
+  watch_launches(kForRequest, true);
 }
 
 void Controller::disarm() {
   armed_.store(false, std::memory_order_release);
   pattern_.reset();
+  watch_launches(kForRequest, active_.load() != nullptr);
 }
 
 void Controller::report(CaptureState state, const std::string& message) {
@@ -141,9 +143,9 @@ Capture* Controller::claim(const Launch& launch, Kernel& kernel, std::uint64_t n
   }
   control_.accepted_sequence.store(request_.sequence, std::memory_order_release);
   auto capture = std::make_unique<Capture>(process_, request_, launch, kernel, nth);
-  disarm();
-  Capture* started = capture.release();  // until after_launch(), which gives it to capture_ended()
+  Capture* started = capture.release();  // until its after(), which ends in capture_ended()
   active_.store(started, std::memory_order_seq_cst);
+  disarm();
   return started;
 }
 
@@ -156,6 +158,7 @@ void Controller::wait_while_active() {
 void Controller::capture_ended() {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Capture>(active_.exchange(nullptr, std::memory_order_seq_cst)).reset();
+  if (!armed_.load()) watch_launches(kForRequest, false);
   ended_.notify_all();
 }
 

@@ -67,6 +67,9 @@ void Kernels::module_loaded(CUcontext context, std::uint32_t module_id, const vo
     if (other->hash == code->hash) code->cubin = other->cubin;
   }
   if (code->cubin == nullptr) code->cubin = std::make_shared<const Cubin>(read_cubin(cubin, bytes));
+  for (const std::string& name : code->cubin->kernels) {
+    if (first_code_.try_emplace(name, code->hash).first->second != code->hash) names_repeat_.store(true);
+  }
   code->id = static_cast<std::uint32_t>(codes_.size() + 1);
   fresh.push_back(code.get());
   codes_.push_back(std::move(code));
@@ -122,21 +125,20 @@ Kernel* Kernels::make(CUfunction handle, CUcontext context, const char* symbol) 
   std::string why;
   const Code* code = code_of(module, context, name, &why);
   Kernel* made = kernel(name, code, static_cast<std::uint32_t>(device), std::move(why));
-  if (made->row == 0) {
-    if (function != nullptr) {
-      made->registers = attribute(function, CU_FUNC_ATTRIBUTE_NUM_REGS);
-      made->static_shared = attribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-      made->local_bytes = attribute(function, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
-      made->parameters_known = driver().cuFuncGetParamInfo != nullptr;
-      std::size_t offset = 0, bytes = 0;
-      for (std::size_t i = 0; made->parameters_known &&
-                              driver().cuFuncGetParamInfo(function, i, &offset, &bytes) == CUDA_SUCCESS;
-           ++i) {
-        made->parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(bytes)});
-      }
+  if (function != nullptr && !made->examined) {
+    made->examined = true;
+    made->registers = attribute(function, CU_FUNC_ATTRIBUTE_NUM_REGS);
+    made->static_shared = attribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+    made->local_bytes = attribute(function, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+    made->parameters_known = driver().cuFuncGetParamInfo != nullptr;
+    std::size_t offset = 0, bytes = 0;
+    for (std::size_t i = 0;
+         made->parameters_known && driver().cuFuncGetParamInfo(function, i, &offset, &bytes) == CUDA_SUCCESS;
+         ++i) {
+      made->parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(bytes)});
     }
-    add_row(*made);
   }
+  if (made->row == 0) add_row(*made);
   by_handle_[{handle, context}] = made;
   by_name_[{name, made->device}] = made;
   return made;
@@ -144,8 +146,8 @@ Kernel* Kernels::make(CUfunction handle, CUcontext context, const char* symbol) 
 
 // Under the mutex.
 const Code* Kernels::code_of(CUmodule module, CUcontext context, const std::string& symbol,
-                             std::string* why) const {
-  const Code* newest = nullptr;
+                             std::string* why) {
+  Code* newest = nullptr;
   bool several = false;
   for (const auto& code : codes_) {
     if (code->context != context || code->unloaded) continue;
@@ -155,6 +157,9 @@ const Code* Kernels::code_of(CUmodule module, CUcontext context, const std::stri
     several = several || (newest != nullptr && newest->hash != code->hash);
     newest = code.get();
   }
+  // Loaded by a call that names no module (a symbol's address, a library): with one candidate there is no
+  // doubt.
+  if (newest != nullptr && !several && module != nullptr) newest->module = module;
   if (newest == nullptr) *why = "no code that CUPTI told of holds it";
   if (several) {
     *why =
@@ -167,7 +172,8 @@ Kernel* Kernels::kernel(const std::string& symbol, const Code* code, std::uint32
   const std::uint64_t id = kernel_id(symbol, code != nullptr ? code->hash : 0);
   std::unique_ptr<Kernel>& slot = kernels_[{id, device}];
   if (slot != nullptr) {
-    slot->code = code;  // the same bytes, loaded anew
+    slot->code = code;  // the same bytes, loaded anew, or told apart only now
+    slot->unknown_code = std::move(why);
     return slot.get();
   }
   slot = std::make_unique<Kernel>();
@@ -200,19 +206,28 @@ void Kernels::add_row(Kernel& kernel) {
   kernel.row = live_.add_row(row);
 }
 
-Kernel* Kernels::find_by_name(const char* symbol, std::uint32_t device) {
-  const std::string name = symbol != nullptr ? symbol : "(kernel without a name)";
+Kernel* Kernels::find_by_name(const CUpti_ActivityKernelPrefix& record) {
+  const std::string name = record.name != nullptr ? record.name : "(kernel without a name)";
+  const std::pair<std::string, std::uint32_t> key(name, record.deviceId);
+  {
+    const std::shared_lock lock(mutex_);
+    const auto known = by_name_.find(key);
+    if (known != by_name_.end()) return known->second;
+  }
   const std::unique_lock lock(mutex_);
-  const auto known = by_name_.find({name, device});
-  if (known != by_name_.end()) return known->second;
   const Code* holder = nullptr;
   for (const auto& code : codes_) {
     if (!code->unloaded && std::binary_search(code->cubin->kernels.begin(), code->cubin->kernels.end(), name))
       holder = code.get();
   }
-  Kernel* made = kernel(name, holder, device, "");
-  if (made->row == 0) add_row(*made);
-  by_name_[{name, device}] = made;
+  Kernel* made = kernel(name, holder, record.deviceId, holder != nullptr ? "" : "no code holds it");
+  if (made->row == 0) {
+    made->registers = record.registersPerThread;
+    made->static_shared = record.staticSharedMemory;
+    made->local_bytes = static_cast<int>(record.localMemoryPerThread);
+    add_row(*made);
+  }
+  by_name_[key] = made;
   return made;
 }
 

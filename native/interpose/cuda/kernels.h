@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "abi/cuda.h"
+#include "abi/cuda_cupti.h"
 #include "interpose/cuda/cubin.h"
 #include "interpose/hsa/code_store.h"
 #include "interpose/hsa/names.h"
@@ -44,6 +45,7 @@ struct Kernel {
   int registers = 0, static_shared = 0, local_bytes = 0;
   std::vector<snapshot::CudaParameter> parameters;
   bool parameters_known = false;
+  bool examined = false;  // what the driver tells of it is known
   std::uint32_t row = 0;
   std::shared_ptr<std::atomic<std::uint64_t>> calls;  // of this id, on all devices
   std::atomic<std::uint64_t> judged{0};               // the capture request that it was held against
@@ -63,15 +65,17 @@ class Kernels {
 
   void module_loaded(abi::CUcontext context, std::uint32_t module_id, const void* cubin, std::size_t bytes);
   void module_unloading(abi::CUcontext context, std::uint32_t module_id);
-  // Around a driver call of this thread that may load code: what was loaded since then, as far as no module
-  // claimed it, is `module`'s.
+  // Around a driver call of this thread that may load code: what was loaded in between is `module`'s.
   static void begin_loading();
   void end_loading(abi::CUmodule module);
 
   // The kernel that a launch of `function` (a CUfunction or a CUkernel) in `context` runs.
   Kernel* find(abi::CUfunction function, abi::CUcontext context, const char* symbol);
-  // For launches from graphs, of which only the name is known.
-  Kernel* find_by_name(const char* symbol, std::uint32_t device);
+  // For launches of which only CUPTI's record is known: by name, which means one kernel as long as
+  // names_repeat() is false.
+  Kernel* find_by_name(const abi::CUpti_ActivityKernelPrefix& record);
+  // Whether the program has loaded different code with kernels of one name.
+  [[nodiscard]] bool names_repeat() const { return names_repeat_.load(std::memory_order_relaxed); }
 
   // What loaded_kernels() says changes with it.
   [[nodiscard]] std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
@@ -82,14 +86,17 @@ class Kernels {
  private:
   Kernel* make(abi::CUfunction function, abi::CUcontext context, const char* symbol);
   const Code* code_of(abi::CUmodule module, abi::CUcontext context, const std::string& symbol,
-                      std::string* why) const;
+                      std::string* why);
   Kernel* kernel(const std::string& symbol, const Code* code, std::uint32_t device, std::string why);
   void add_row(Kernel& kernel);
+  // The content that each kernel's name was first seen in.
+  std::unordered_map<std::string, std::uint64_t> first_code_;
 
   live::LiveFile& live_;
   CodeStore& store_;
   mutable std::shared_mutex mutex_;
   std::atomic<std::uint64_t> generation_{1};
+  std::atomic<bool> names_repeat_{false};
   std::atomic<std::uint64_t> handles_{1};  // changes when a handle may mean another kernel
   std::vector<std::unique_ptr<Code>> codes_;
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::unique_ptr<Kernel>> kernels_;  // by id and device

@@ -79,11 +79,11 @@ std::vector<unsigned char> pack_parameters(const Launch& launch, const Kernel& k
   if (launch.parameters == nullptr && launch.extra != nullptr) {
     const void* buffer = nullptr;
     std::size_t size = 0;
-    for (void** item = launch.extra; reinterpret_cast<std::uintptr_t>(*item) != CU_LAUNCH_PARAM_END;
+    for (void** item = launch.extra; reinterpret_cast<std::uintptr_t>(*item) != kCudaLaunchParamEnd;
          item += 2) {
       const auto marker = reinterpret_cast<std::uintptr_t>(*item);
-      if (marker == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = item[1];
-      if (marker == CU_LAUNCH_PARAM_BUFFER_SIZE) size = *static_cast<const std::size_t*>(item[1]);
+      if (marker == kCudaLaunchParamBufferPointer) buffer = item[1];
+      if (marker == kCudaLaunchParamBufferSize) size = *static_cast<const std::size_t*>(item[1]);
     }
     if (buffer != nullptr)
       bytes.assign(static_cast<const unsigned char*>(buffer),

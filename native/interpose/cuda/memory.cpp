@@ -68,7 +68,7 @@ StagingPointer CudaImageMemory::staging(std::size_t bytes) {
   void* data = nullptr;
   driver().cuCtxSetCurrent(context_);
   if (worker_stream == nullptr) driver().cuStreamCreate(&worker_stream, CU_STREAM_NON_BLOCKING);
-  if (driver().cuMemHostAlloc(&data, bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS) throw std::bad_alloc();
+  if (driver().cuMemHostAlloc(&data, bytes, kCudaHostAllocPortable) != CUDA_SUCCESS) throw std::bad_alloc();
   return {static_cast<unsigned char*>(data), [](unsigned char* pinned) {
             driver().cuMemFreeHost(pinned);
             driver().cuStreamDestroy(std::exchange(worker_stream, nullptr));

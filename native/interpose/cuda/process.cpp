@@ -97,7 +97,11 @@ void Process::start() {
     warn("not watching this process: " + why);
     return;
   }
-  if (!activity.start(&why)) warn("kernels are not timed: " + why);
+  if (!activity.start(&why)) {
+    warn("kernels are not timed: " + why);
+    watch_launches(kWithoutRecords, true);
+  }
+  captures.poll();  // a request that is there already means the first launch, too
   // The program's signals are for the program's threads.
   sigset_t all, before;
   ::sigfillset(&all);
@@ -117,16 +121,19 @@ std::uint64_t Process::count(const Kernel& kernel, const Launch& launch) {
 
 void Process::housekeeping() {
   ::pthread_setname_np(::pthread_self(), "kerncap");
-  // cuInit has not returned yet when this thread starts; the driver's calls wait for it.
   const OwnCalls own;
   live::LiveHeader& header = live->header();
-  live::set_text(header.devices, sizeof header.devices, devices_text());
+  std::string devices;
   std::uint64_t flushed = 0;
   while (!stopping_.load(std::memory_order_acquire)) {
     const std::uint64_t now = live::monotonic_ns();
     if (now - flushed > kFlushEveryNs && captures.active() == nullptr) {
       activity.flush(false);
       flushed = now;
+    }
+    if (devices.empty()) {  // cuInit has not returned yet when this thread starts
+      devices = devices_text();
+      live::set_text(header.devices, sizeof header.devices, devices);
     }
     header.pending.store(activity.pending(), std::memory_order_relaxed);
     header.allocated.store(memory.bytes(), std::memory_order_relaxed);
@@ -150,7 +157,7 @@ void Process::finish() {
     ::nanosleep(&pause, nullptr);
     activity.flush(false);
   }
-  if (activity.pending() != 0) activity.flush(true);
+  activity.flush(true);
   activity.finish();
   live::LiveHeader& header = live->header();
   header.pending.store(0, std::memory_order_relaxed);

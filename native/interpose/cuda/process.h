@@ -53,6 +53,14 @@ Process* process();
 // Makes the Process if KERNCAP_SESSION names a session and the driver can be watched.
 void attach();
 
+// Why every launch is watched.
+enum Watching : unsigned {
+  kForRequest = 1,      // a capture is wanted: the nth launch has to be met
+  kForNames = 2,        // a name alone does not tell which kernel it is
+  kWithoutRecords = 4,  // CUPTI gives none
+};
+void watch_launches(Watching why, bool enable);
+
 // The callbacks of the driver's calls (callbacks.cpp). False, and why, where CUPTI refuses.
 bool subscribe(std::string* why);
 // Calls that move memory: told of only while a capture is under way, since each costs the program a little.

@@ -92,9 +92,9 @@ DispatchTime Launcher::run(const Launch& launch) {
   config.attrs = attributes.data();
   config.numAttrs = static_cast<unsigned>(attributes.size());
   std::size_t bytes = launch.parameter_bytes;
-  void* extra[] = {reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_POINTER), launch.packet.kernarg_address,
-                   reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_SIZE), &bytes,
-                   reinterpret_cast<void*>(CU_LAUNCH_PARAM_END)};
+  void* extra[] = {reinterpret_cast<void*>(kCudaLaunchParamBufferPointer), launch.packet.kernarg_address,
+                   reinterpret_cast<void*>(kCudaLaunchParamBufferSize), &bytes,
+                   reinterpret_cast<void*>(kCudaLaunchParamEnd)};
   runtime_.finish_copies();
   DispatchTime result;
   std::uint64_t start = 0, end = 0;

@@ -79,9 +79,11 @@ std::vector<Placeholder> ReplayMemory::placeholders() const {
     wanted.push_back({span.range, true,
                       "region " + std::to_string(first.id) + " (" + kind_name(first.kind) + ", " +
                           std::to_string(first.bytes) + " bytes)",
-                      false});
+                      false, true});
   }
-  for (const Range& window : windows) wanted.push_back({window, true, "captured device memory", false});
+  // Not kept: what is mapped when the driver starts, it never gives out, though it be unmapped then.
+  for (const Range& window : windows)
+    wanted.push_back({window, true, "captured device memory", false, false});
   return wanted;
 }
 
@@ -121,8 +123,8 @@ void ReplayMemory::map_host(Span& span, bool) {
     throw ReplayError(ErrorClass::collision, "cannot map " + hex(span.range.base) + "-" +
                                                  hex(span.range.end()) + ": " + std::strerror(error));
   }
-  runtime_->check(runtime_->cuda.cuMemHostRegister(
-                      at, span.range.bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP),
+  runtime_->check(runtime_->cuda.cuMemHostRegister(at, span.range.bytes,
+                                                   kCudaHostRegisterPortable | kCudaHostRegisterDeviceMap),
                   "registering host memory at " + hex(span.range.base));
   CUdeviceptr on_device = 0;
   runtime_->check(runtime_->cuda.cuMemHostGetDevicePointer(&on_device, at, 0), "finding registered memory");
@@ -135,18 +137,15 @@ void ReplayMemory::map_host(Span& span, bool) {
 void ReplayMemory::place(Runtime& runtime, const Agent& agent, Reservation& reservation, bool) {
   runtime_ = &runtime;
   agent_ = agent;
-  runtime.activate(agent);
   const CudaDriver& cuda = runtime.cuda;
-  pre_.open(files_[0], capture_.pre_bytes);
-  post_.open(files_[1], capture_.post_bytes);
   RangeSet windows;
   for (const Span& span : spans_) {
     if (span.is_vmem) windows.unite(RangeSet({rounded(span.range, kWindow)}));
   }
+  // First of all: what is mapped from here on must not lie in a window.
   for (const Range& window : windows) {
-    reservation.release(window);
     CUdeviceptr address = 0;
-    runtime.check(cuda.cuMemAddressReserve(&address, window.bytes, kWindow, window.base, 0),
+    runtime.check(cuda.cuMemAddressReserve(&address, window.bytes, 0, window.base, 0),
                   "reserving " + hex(window.base) + "-" + hex(window.end()));
     if (address == window.base) continue;
     // The driver answers a wish that it cannot follow with another address, not with an error.
@@ -155,6 +154,9 @@ void ReplayMemory::place(Runtime& runtime, const Agent& agent, Reservation& rese
                       "captured device memory lies at " + hex(window.base) + "-" + hex(window.end()) +
                           " and the driver does not give that range: " + mapped_there(window) + " is there");
   }
+  runtime.activate(agent);
+  pre_.open(files_[0], capture_.pre_bytes);
+  post_.open(files_[1], capture_.post_bytes);
   for (Span& span : spans_) {
     if (span.is_vmem) {
       map_vmem(span);

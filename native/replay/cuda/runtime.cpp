@@ -136,7 +136,7 @@ Stage* Runtime::take_stage() const {
   }
   auto made = std::make_unique<Stage>();
   void* data = nullptr;
-  check(cuda.cuMemHostAlloc(&data, kStageBytes, CU_MEMHOSTALLOC_PORTABLE), "allocating pinned memory");
+  check(cuda.cuMemHostAlloc(&data, kStageBytes, kCudaHostAllocPortable), "allocating pinned memory");
   made->data = static_cast<unsigned char*>(data);
   check(cuda.cuStreamCreate(&made->stream, CU_STREAM_NON_BLOCKING), "creating a stream");
   const std::lock_guard lock(mutex_);

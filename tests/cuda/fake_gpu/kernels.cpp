@@ -1,0 +1,60 @@
+// "Cubins" for the fake driver: each kernel runs its whole grid. VARIANT chooses what saxpy does.
+#include <atomic>
+#include <cstring>
+
+namespace {
+template <typename T>
+T get(const void* parameters, int offset) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(parameters) + offset, sizeof value);
+  return value;
+}
+}  // namespace
+
+#define KERNEL(name, ...)                                                                                 \
+  extern "C" __attribute__((visibility("default"))) const unsigned* name##_parameters() {                 \
+    static const unsigned list[] = __VA_ARGS__;                                                           \
+    return list;                                                                                          \
+  }                                                                                                       \
+  extern "C" __attribute__((visibility("default"))) int name(const unsigned* grid, const unsigned* block, \
+                                                             void* p)
+
+#ifndef VARIANT
+#define VARIANT 0
+#endif
+
+extern "C" __attribute__((visibility("default"))) float scale[4];
+float scale[4] = {1, 1, 1, 1};
+extern "C" __attribute__((visibility("default"))) float* target;
+float* target = nullptr;
+
+KERNEL(saxpy, {4, 0, 8, 8, 8, 16, 4, 20, 4}) {
+  auto* y = get<float*>(p, 0);
+  const auto* x = get<const float*>(p, 8);
+  const float a = get<float>(p, 16);
+  const int n = get<int>(p, 20);
+  (void)grid, (void)block;
+  for (int i = 0; i < n; ++i) {
+    if (VARIANT == 0) y[i] = a * x[i] + y[i];
+    if (VARIANT == 1) y[i] = y[i] + x[i] * a;
+    if (VARIANT == 2) y[i] = a * x[i];
+    if (VARIANT == 3 && i == 0) y[n + 3] = 1;
+    if (VARIANT == 3) y[i] = a * x[i] + y[i];
+  }
+  if (VARIANT == 4) return 1;  // touches what is not there
+  if (VARIANT == 5)
+    for (;;) std::atomic_signal_fence(std::memory_order_seq_cst);
+  return 0;
+}
+// Rows of a table, scaled by a variable; a variable that points to memory, and one that counts.
+extern "C" __attribute__((visibility("default"))) int counter;
+int counter = 0;
+KERNEL(of_table, {2, 0, 8, 8, 4}) {
+  float** rows = get<float**>(p, 0);
+  const int n = get<int>(p, 8);
+  (void)grid, (void)block;
+  for (int r = 0; r < 4; ++r)
+    for (int i = 0; i < n; ++i) rows[r][i] = rows[r][i] * scale[r] + target[i];
+  counter += 1;
+  return 0;
+}
