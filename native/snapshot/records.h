@@ -79,7 +79,7 @@ struct DeviceRecord {
 };
 
 enum DispatchFlags : std::uint32_t {
-  kNeedsListener = 1,  // hostcall buffer argument set: printf, device malloc
+  kNeedsListener = 1,  // it called its host while it ran: printf, assert, device malloc
   kCooperative = 2,
   kGraph = 4,
 };

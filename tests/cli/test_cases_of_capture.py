@@ -219,6 +219,13 @@ def test_a_kernel_that_calls_its_host(tmp_path: Path) -> None:  # C16
         assert "hostcall" in document(command, "out", cwd=tmp_path, code=3)["error"]
 
 
+def test_a_kernel_that_could_call_its_host_and_did_not(tmp_path: Path) -> None:  # C16
+    """As what is compiled with -O0 can."""
+    made = document("extract", "call_back", "-o", "out", "--", program("listener"), "--idle", cwd=tmp_path)
+    assert made["baseline"]["verdict"] == "IDENTICAL"
+    assert document("inspect", "out", cwd=tmp_path)["capture"]["dispatch"]["flags"] == []
+
+
 def test_a_hundred_thousand_dispatches(tmp_path: Path) -> None:  # C17
     report = document("profile", "--", program("launches"), cwd=tmp_path)
     assert {kernel["name"]: kernel["calls"] for kernel in report["kernels"]} == {

@@ -149,7 +149,7 @@ def test_two_kernels_of_one_name_in_two_libraries(build: Build, kerncap: Kerncap
         assert variant.read_text() == (PROGRAMS / f"{source}.hip").read_text()
 
 
-@pytest.mark.parametrize("kernel", ["say", "push", "borrow"])
+@pytest.mark.parametrize("kernel", ["say", "borrow"])
 def test_a_kernel_that_the_host_serves_is_said_to_be_one(build: Build, kerncap: Kerncap, kernel: str) -> None:
     made = command(build, "device_heap")
     extracted, stderr = kerncap.document_and_stderr(
@@ -160,6 +160,24 @@ def test_a_kernel_that_the_host_serves_is_said_to_be_one(build: Build, kerncap: 
     assert "needs_listener" in kerncap.document("inspect", "out")["capture"]["dispatch"]["flags"]
     error = kerncap.document("replay", "out", code=None)
     assert "hostcall buffer" in error["error"]
+
+
+def test_free_to_the_devices_own_heap_needs_no_host(build: Build, kerncap: Kerncap) -> None:
+    made = command(build, "device_heap")
+    extracted = kerncap.document("extract", "pop_all", "--dispatch", "2", "-o", "out", "--", *made)
+    assert extracted["baseline"]["verdict"] == "IDENTICAL"
+    assert "needs_listener" not in kerncap.document("inspect", "out")["capture"]["dispatch"]["flags"]
+
+
+@pytest.mark.parametrize("option", ["-O0", "-fgpu-rdc", "--offload-compress"])
+def test_however_its_program_is_compiled(build: Build, kerncap: Kerncap, option: str) -> None:
+    built = build("launches", [option])
+    words = ["extract", "transform", "-o", "out", "--source-dir", str(built.folder), "--", str(built.path)]
+    extracted = kerncap.document(*words, AMD_COMGR_CACHE="0")
+    assert extracted["baseline"]["verdict"] == "IDENTICAL", extracted
+    assert extracted["source"]["variant"] == "kernel_variant.cpp"
+    kerncap.rebuild("out")
+    assert kerncap.document("validate", "out", "--hsaco", "optimized.hsaco")["verdict"] == "IDENTICAL"
 
 
 def test_each_device_has_its_own_captures(prefix: Prefix, build: Build, tmp_path: Path) -> None:

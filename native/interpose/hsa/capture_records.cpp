@@ -67,7 +67,21 @@ CaptureRecords::CaptureRecords(Process& process, const AgentInfo& agent, const K
   }
 }
 
-std::vector<unsigned char> CaptureRecords::read_kernargs(const Packet& packet) const {
+std::uint64_t CaptureRecords::hostcall_buffer(const std::vector<unsigned char>& kernargs) const {
+  if (kernel_.hostcall_offset < 0) return 0;
+  return word_at(kernargs, static_cast<std::size_t>(kernel_.hostcall_offset));
+}
+
+// Compilers ask for the buffer wherever they cannot prove that nothing calls the host, at -O0 always: having
+// one means nothing yet.
+bool CaptureRecords::called_host(const std::vector<unsigned char>& kernargs) const {
+  const std::uint64_t buffer = hostcall_buffer(kernargs);
+  if (buffer == 0) return false;
+  HostcallHeader now{};
+  return !hostcall_before_ || !read_own_memory(buffer, now.data(), sizeof now) || now != *hostcall_before_;
+}
+
+std::vector<unsigned char> CaptureRecords::read_kernargs(const Packet& packet) {
   std::vector<unsigned char> bytes(kernel_.kernarg_bytes);
   if (bytes.empty()) return bytes;
   const auto address = reinterpret_cast<std::uint64_t>(packet.dispatch.kernarg_address);
@@ -77,6 +91,9 @@ std::vector<unsigned char> CaptureRecords::read_kernargs(const Packet& packet) c
     throw Refused("the kernel's " + std::to_string(bytes.size()) + " bytes of arguments at " + hex(address) +
                   " cannot be read");
   }
+  HostcallHeader header{};
+  const std::uint64_t buffer = hostcall_buffer(bytes);
+  if (buffer != 0 && read_own_memory(buffer, header.data(), sizeof header)) hostcall_before_ = header;
   return bytes;
 }
 
@@ -261,10 +278,7 @@ void CaptureRecords::write(snapshot::CaptureWriter& writer, const DispatchFacts&
   }
   dispatch.descriptor_address = packet.dispatch.kernel_object;
   dispatch.code_object = record_id(kernel_code_->id);
-  if (kernel_.hostcall_offset >= 0 &&
-      word_at(kernargs, static_cast<std::size_t>(kernel_.hostcall_offset)) != 0) {
-    dispatch.flags |= snapshot::kNeedsListener;
-  }
+  if (called_host(kernargs)) dispatch.flags |= snapshot::kNeedsListener;
   const bool multigrid = kernel_.multigrid_offset >= 0 &&
                          word_at(kernargs, static_cast<std::size_t>(kernel_.multigrid_offset)) != 0;
   if (facts.cooperative || multigrid) dispatch.flags |= snapshot::kCooperative;

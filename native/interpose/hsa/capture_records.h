@@ -1,7 +1,9 @@
 // What a capture says beside the memory: process, device, dispatch, arguments, code, variables, regions.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,11 @@ struct DispatchFacts {
   live::MemoryMode memory = live::MemoryMode::reachable;
 };
 
+// The first words of a hostcall buffer: where its packets are, the doorbell, and the stacks of free and of
+// submitted packets. Each call takes a packet from the one and counts up what it puts back (ROCm device
+// libraries, hostcall).
+using HostcallHeader = std::array<std::uint64_t, 5>;
+
 class CaptureRecords {
  public:
   // Throws Refused when the kernel's code object is not known.
@@ -32,8 +39,8 @@ class CaptureRecords {
 
   [[nodiscard]] const LoadedCode& kernel_code() const { return *kernel_code_; }
 
-  // The kernel's arguments as they are now. Throws Refused when they cannot be read.
-  std::vector<unsigned char> read_kernargs(const Packet& packet) const;
+  // The kernel's arguments as they are now, before it runs. Throws Refused when they cannot be read.
+  std::vector<unsigned char> read_kernargs(const Packet& packet);
 
   // Where the device reaches any memory of the process by itself (HMM), an argument may point to memory that
   // nobody gave to the runtime, and whose extent nobody knows. Throws Refused when one does.
@@ -50,12 +57,17 @@ class CaptureRecords {
   void write_code(snapshot::CaptureWriter& writer, const MemoryImage& image);
   void write_regions(snapshot::CaptureWriter& writer, const MemoryImage& image);
   [[nodiscard]] std::uint32_t record_id(std::uint32_t loaded_id) const;
+  // The buffer through which the kernel could call its host; 0: none.
+  [[nodiscard]] std::uint64_t hostcall_buffer(const std::vector<unsigned char>& kernargs) const;
+  // Whether it did.
+  [[nodiscard]] bool called_host(const std::vector<unsigned char>& kernargs) const;
 
   Process& process_;
   const AgentInfo& agent_;
   const Kernel& kernel_;
   std::vector<LoadedCode> loaded_;  // on this agent
   const LoadedCode* kernel_code_ = nullptr;
+  std::optional<HostcallHeader> hostcall_before_;
   std::vector<const LoadedCode*> used_;  // CodeObjectRecord::id is the position, from 1
 };
 

@@ -30,9 +30,12 @@ extern "C" __global__ void use_variables(int* out) {
   }
 }
 
-// Takes the address that printf and malloc of the device call the host through, as their code does.
-// LLVM AMDGPUUsage, "Code Object V5 Hidden Kernel Arguments": it is at byte 80 of them.
-extern "C" __global__ void call_back(long* out) {
+// Uses the buffer that printf and malloc of the device call the host through as their code does: the stack of free
+// packets, its fourth word, counts each use. LLVM AMDGPUUsage, "Code Object V5 Hidden Kernel Arguments": its address is
+// at byte 80 of them. With a threshold that no lane reaches it only has the buffer.
+extern "C" __global__ void call_back(long* out, long from) {
   const long* hidden = static_cast<const long*>(__builtin_amdgcn_implicitarg_ptr());
-  if (threadIdx.x == 0) *out = hidden[10] != 0 ? 1 : 2;
+  long* buffer = reinterpret_cast<long*>(hidden[10]);
+  if (threadIdx.x == 0) *out = buffer != nullptr ? 1 : 2;
+  if (threadIdx.x == 0 && from == 0) buffer[3] += 1l << 32;
 }
