@@ -119,7 +119,7 @@ def find_prefix(packages: Sequence[str] = (*PACKAGES, *ROCBLAS, *LLAMA)) -> Pref
         return Prefix(root)
     if platform.machine() != "x86_64":
         raise Unavailable(f"its packages are for x86-64; this machine is {platform.machine()}")
-    for tool in ("apt-get", "apt-config", "dpkg-deb"):
+    for tool in ("apt-get", "dpkg-deb"):
         if shutil.which(tool) is None:
             raise Unavailable(f"{tool} is not here: the packages come by apt")
     try:
