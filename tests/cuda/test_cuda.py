@@ -172,11 +172,13 @@ def test_events_time_a_kernel_where_cupti_is_not_to_be_used(gpu: FakeGpu, saxpy:
         assert (replay.run(replay.load(), 3) > 0).all()
 
 
+@pytest.mark.parametrize("loading", ["FAKE_EAGER", "FAKE_LAZY"])
 def test_pointer_tables_and_variables_are_followed_and_put_back(
-    gpu: FakeGpu, plain: Plain, tmp_path: Path
+    gpu: FakeGpu, plain: Plain, tmp_path: Path, loading: str
 ) -> None:
+    environment = {**gpu.environment, loading: "1"}
     watched, taken = capture(
-        gpu.command("table", 3), "of_table", tmp_path / "table", nth=2, environment=gpu.environment
+        gpu.command("table", 3), "of_table", tmp_path / "table", nth=2, environment=environment
     )
     assert taken is not None, watched
     assert watched.output == plain("table", 3)
@@ -188,6 +190,18 @@ def test_pointer_tables_and_variables_are_followed_and_put_back(
         compared, different, _ = replay.differences(variant)
         assert different == 0
         assert compared >= 5 * 1200 + 16 + 8 + 4
+
+
+def test_mappings_in_a_row_are_one_region(gpu: FakeGpu, plain: Plain, tmp_path: Path) -> None:
+    command = gpu.command("mappings", 2)
+    watched, taken = capture(command, "saxpy", tmp_path / "rows", nth=2, environment=gpu.environment)
+    assert taken is not None, watched
+    assert watched.output == plain("mappings", 2)
+    assert [r.bytes for r in taken.regions if r.kind is RegionKind.VMEM] == [6 << 20]
+    with Replay(taken, environment=gpu.environment) as replay:
+        variant = replay.load()
+        replay.run(variant)
+        assert replay.differences(variant)[1] == 0
 
 
 def test_what_cannot_be_a_variant_is_refused(gpu: FakeGpu, replay: Replay, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ using namespace kerncap::abi;  // NOLINT
 struct kerncap::abi::CUmod_st {
   void* library = nullptr;
   std::uint32_t id = 0;
+  std::string untold;  // its image, while CUPTI has not been told of it
 };
 struct kerncap::abi::CUfunc_st {
   CUmodule module = nullptr;
@@ -233,6 +234,20 @@ int lanes(const unsigned*, const unsigned*, void* parameters) {
 }
 const unsigned kLanesParameters[] = {3, 0, 8, 8, 8, 16, 4};
 
+// With FAKE_LAZY code is loaded when something of it is first asked for, by a call that names no module to
+// CUPTI.
+void tell(CUmodule module) {
+  if (module->untold.empty() || !is_enabled(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED))
+    return;
+  const std::string image = std::move(module->untold);
+  module->untold.clear();
+  CUpti_ModuleResourceData told{module->id, image.size(), image.data()};
+  CUpti_ResourceData data{};
+  data.context = current != nullptr ? current : &the_context;
+  data.resourceDescriptor = &told;
+  callback(callback_user, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED, &data);
+}
+
 CUresult load(CUmodule* module, const void* image) {
   static std::uint32_t ids = 0;
   auto made = std::make_unique<CUmod_st>();
@@ -256,13 +271,8 @@ CUresult load(CUmodule* module, const void* image) {
   if (::write(fd, host.data(), size) != static_cast<ssize_t>(size)) return kOther;
   made->library = ::dlopen(("/proc/self/fd/" + std::to_string(fd)).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (made->library == nullptr) return CUDA_ERROR_INVALID_IMAGE;
-  if (is_enabled(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED)) {
-    CUpti_ModuleResourceData told{made->id, size, bytes};
-    CUpti_ResourceData data{};
-    data.context = current != nullptr ? current : &the_context;
-    data.resourceDescriptor = &told;
-    callback(callback_user, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED, &data);
-  }
+  made->untold.assign(bytes, size);
+  if (std::getenv("FAKE_LAZY") == nullptr) tell(made.get());
   *module = made.release();
   return CUDA_SUCCESS;
 }
@@ -385,6 +395,7 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned
 }
 EXPORT CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
 EXPORT CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  tell(module);
   auto made = std::make_unique<CUfunc_st>();
   made->module = module;
   made->name = name;
@@ -404,6 +415,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const
 }
 EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, std::size_t* bytes, CUmodule module,
                                      const char* name) {
+  tell(module);
   void* found = module->library != nullptr ? ::dlsym(module->library, name) : nullptr;
   if (found == nullptr) return CUDA_ERROR_NOT_FOUND;
   Dl_info info{};
@@ -485,10 +497,13 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t by
 }
 EXPORT CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t offset,
                          CUmemGenericAllocationHandle handle, unsigned long long) {
-  if (address % (2u << 20) != 0) return kOther;
-  void* at = ::mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                    static_cast<int>(handle), static_cast<off_t>(offset));
-  return at == MAP_FAILED ? kOther : CUDA_SUCCESS;
+  const cuMemMap_params params{address, bytes, offset, handle};
+  return traced(CUPTI_DRIVER_TRACE_CBID_cuMemMap, params, nullptr, next_correlation(), [&] {
+    if (address % (2u << 20) != 0) return kOther;
+    void* at = ::mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                      static_cast<int>(handle), static_cast<off_t>(offset));
+    return at == MAP_FAILED ? kOther : CUDA_SUCCESS;
+  });
 }
 EXPORT CUresult cuMemSetAccess(CUdeviceptr, std::size_t, const CUmemAccessDesc*, std::size_t) {
   return CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-// A program on the driver API: `program CUBIN CASE N [BYTES]`.
+// A program on the driver API: `program CUBIN CASE N`.
 #include <unistd.h>
 
 #include <cstdio>
@@ -22,6 +22,10 @@ CUresult cuModuleGetFunction(CUfunction*, CUmodule, const char*);
 CUresult cuModuleGetGlobal_v2(CUdeviceptr*, std::size_t*, CUmodule, const char*);
 CUresult cuMemAlloc_v2(CUdeviceptr*, std::size_t);
 CUresult cuMemFree_v2(CUdeviceptr);
+CUresult cuMemAddressReserve(CUdeviceptr*, std::size_t, std::size_t, CUdeviceptr, unsigned long long);
+CUresult cuMemCreate(CUmemGenericAllocationHandle*, std::size_t, const CUmemAllocationProp*,
+                     unsigned long long);
+CUresult cuMemMap(CUdeviceptr, std::size_t, std::size_t, CUmemGenericAllocationHandle, unsigned long long);
 CUresult cuMemcpyHtoD_v2(CUdeviceptr, const void*, std::size_t);
 CUresult cuMemcpyDtoH_v2(void*, CUdeviceptr, std::size_t);
 CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
@@ -79,6 +83,26 @@ int main(int, char** argv) {
       check(cuLaunchKernel(function, 391, 1, 1, 256, 1, 1, 0, nullptr, parameters, nullptr),
             "cuLaunchKernel");
     std::printf("%.3f %.3f\n", sum(y, 100000), sum(unrelated, 5000));
+  } else if (std::strcmp(argv[2], "mappings") == 0) {
+    // Two mappings in a row; the kernel has a pointer into the first, and goes through both.
+    constexpr std::size_t kFirst = 2u << 20, kSecond = 4u << 20;
+    int n = (kFirst + kSecond) / 4;
+    float a = 0.5f;
+    CUdeviceptr y = 0;
+    CUmemGenericAllocationHandle handles[2];
+    check(cuMemAddressReserve(&y, 64u << 20, 0, 0x500000000000 + (CUdeviceptr(::getpid()) << 26), 0),
+          "reserve");
+    check(cuMemCreate(&handles[0], kFirst, nullptr, 0), "cuMemCreate");
+    check(cuMemCreate(&handles[1], kSecond, nullptr, 0), "cuMemCreate");
+    check(cuMemMap(y, kFirst, 0, handles[0], 0), "cuMemMap");
+    check(cuMemMap(y + kFirst, kSecond, 0, handles[1], 0), "cuMemMap");
+    const std::vector<float> ones(static_cast<std::size_t>(n), 1.0f);
+    check(cuMemcpyHtoD_v2(y, ones.data(), kFirst + kSecond), "cuMemcpyHtoD");
+    check(cuModuleGetFunction(&function, module, "saxpy"), "cuModuleGetFunction");
+    void* parameters[] = {&y, &y, &a, &n};
+    for (int k = 0; k < times; ++k)
+      check(cuLaunchKernel(function, 1, 1, 1, 256, 1, 1, 0, nullptr, parameters, nullptr), "cuLaunchKernel");
+    std::printf("%.3f\n", sum(y, static_cast<std::size_t>(n)));
   } else {
     int n = 300;
     CUdeviceptr rows[4], table = 0, target = uploaded(300), variable = 0;
