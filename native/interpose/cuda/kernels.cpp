@@ -36,6 +36,29 @@ CUfunction as_function(CUfunction handle, CUmodule* module) {
   return function;
 }
 
+struct FunctionFacts {
+  int registers = 0, static_shared = 0, local_bytes = 0;
+  bool parameters_known = false;
+  std::vector<snapshot::CudaParameter> parameters;
+};
+
+// Not under a lock: the driver may load the function for it, and tell of that.
+FunctionFacts examine(CUfunction function) {
+  FunctionFacts facts;
+  if (function == nullptr) return facts;
+  facts.registers = attribute(function, CU_FUNC_ATTRIBUTE_NUM_REGS);
+  facts.static_shared = attribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+  facts.local_bytes = attribute(function, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+  facts.parameters_known = driver().cuFuncGetParamInfo != nullptr;
+  std::size_t offset = 0, bytes = 0;
+  for (std::size_t i = 0;
+       facts.parameters_known && driver().cuFuncGetParamInfo(function, i, &offset, &bytes) == CUDA_SUCCESS;
+       ++i) {
+    facts.parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(bytes)});
+  }
+  return facts;
+}
+
 live::KernelKind kind_of(const std::string& symbol) {
   const live::KernelKind kind = kernel_kind(symbol, true);
   if (kind != live::KernelKind::hip) return kind;
@@ -117,6 +140,7 @@ Kernel* Kernels::make(CUfunction handle, CUcontext context, const char* symbol) 
   begin_loading();
   CUmodule module = nullptr;
   const CUfunction function = as_function(handle, &module);
+  FunctionFacts facts = examine(function);
   end_loading(module);
   CUdevice device = 0;
   driver().cuCtxGetDevice(&device);
@@ -125,18 +149,13 @@ Kernel* Kernels::make(CUfunction handle, CUcontext context, const char* symbol) 
   std::string why;
   const Code* code = code_of(module, context, name, &why);
   Kernel* made = kernel(name, code, static_cast<std::uint32_t>(device), std::move(why));
-  if (function != nullptr && !made->examined) {
+  if (!made->examined && function != nullptr) {
     made->examined = true;
-    made->registers = attribute(function, CU_FUNC_ATTRIBUTE_NUM_REGS);
-    made->static_shared = attribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-    made->local_bytes = attribute(function, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
-    made->parameters_known = driver().cuFuncGetParamInfo != nullptr;
-    std::size_t offset = 0, bytes = 0;
-    for (std::size_t i = 0;
-         made->parameters_known && driver().cuFuncGetParamInfo(function, i, &offset, &bytes) == CUDA_SUCCESS;
-         ++i) {
-      made->parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(bytes)});
-    }
+    made->registers = facts.registers;
+    made->static_shared = facts.static_shared;
+    made->local_bytes = facts.local_bytes;
+    made->parameters_known = facts.parameters_known;
+    made->parameters = std::move(facts.parameters);
   }
   if (made->row == 0) add_row(*made);
   by_handle_[{handle, context}] = made;
