@@ -23,12 +23,11 @@ _DECIDING = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 
 @dataclass(frozen=True, slots=True)
 class CudaGpu:
-    """One GPU, by the driver's number. `memory` is in bytes."""
+    """One GPU, by the driver's number."""
 
     index: int
     arch: str  # "sm_90"
     name: str
-    memory: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +77,13 @@ def _ask(deciding: tuple[tuple[str, str | None], ...]) -> Driver:
             env=environment,
             stdin=subprocess.DEVNULL,
         )
+        if not done.stdout:
+            why = (done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1]
+            return Driver("", (), f"NVIDIA's driver could not be asked: {why}")
         told = json.loads(done.stdout.splitlines()[-1])
         return Driver(
             str(told["version"]),
-            tuple(CudaGpu(int(i), str(a), str(n), int(m)) for i, a, n, m in told["gpus"]),
+            tuple(CudaGpu(int(i), str(a), str(n)) for i, a, n in told["gpus"]),
             None if told["problem"] is None else str(told["problem"]),
         )
     except subprocess.TimeoutExpired:
@@ -90,8 +92,8 @@ def _ask(deciding: tuple[tuple[str, str | None], ...]) -> Driver:
         return Driver("", (), f"NVIDIA's driver could not be asked: {error}")
 
 
-# CUDA Driver API: cuInit, cuDriverGetVersion, cuDeviceGetCount, cuDeviceGetName, cuDeviceTotalMem_v2,
-# cuDeviceGetAttribute (75, 76: the compute capability).
+# CUDA Driver API: cuInit, cuDriverGetVersion, cuDeviceGetCount, cuDeviceGetName, cuDeviceGetAttribute
+# (75, 76: the compute capability).
 _QUESTION = """
 import ctypes, json
 
@@ -120,15 +122,13 @@ def ask():
             continue
         text = ctypes.create_string_buffer(256)
         cuda.cuDeviceGetName(text, 256, device)
-        memory = ctypes.c_size_t()
-        cuda.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
         parts = []
         for attribute in (75, 76):
             value = ctypes.c_int()
             cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
             parts.append(str(value.value))
         name = text.value.decode("utf-8", "replace")
-        gpus.append([index, "sm_" + "".join(parts), name, memory.value])
+        gpus.append([index, "sm_" + "".join(parts), name])
     return version, gpus, None if gpus else "NVIDIA's driver shows no GPU"
 
 version, gpus, problem = ask()

@@ -46,7 +46,8 @@ def cuda_variant_launch(capture: Capture, path: Path) -> Launch:
     _check_name(path, dispatch.symbol, code.kernel_names)
     kernel = code.kernel(dispatch.symbol)
     _check_block(capture, kernel, path)
-    _check_parameters(capture, kernel, path)
+    if code.describes(dispatch.symbol):
+        _check_parameters(capture, kernel, path)
     return _launch(capture, path, kernel, check_variables(capture, code, path))
 
 

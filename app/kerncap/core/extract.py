@@ -35,7 +35,7 @@ from kerncap.core.files import fsync_tree
 from kerncap.core.interrupts import interruptible
 from kerncap.core.layout import MemoryMode
 from kerncap.core.names import base_name, one_line, safe_filename
-from kerncap.core.native import REPLAYER, native_path
+from kerncap.core.native import REPLAYER, REPLAYER_CUDA, native_path
 from kerncap.core.records import Capture
 from kerncap.core.units import size
 from kerncap.core.workload import Command, check_seconds, parse_command
@@ -107,8 +107,7 @@ def check_request(
 ) -> Path:
     """Refuses what cannot work before a program is run or disturbed; returns where the reproducer goes.
 
-    Raises UsageError naming the option, DeviceError where the replayer is not built, WorkloadError where the
-    disk is full.
+    Raises UsageError naming the option, WorkloadError where the disk is full.
     """
     if not kernel.strip():
         raise UsageError("the kernel's name is empty")
@@ -126,13 +125,17 @@ def check_request(
             raise UsageError(f"-D {define!r} is no NAME or NAME=VALUE")
     target = Path(output) if output is not None else default_output(kernel)
     check_output(target, force)
-    native_path(REPLAYER)
     free = free_bytes(target.absolute())
     if free < _LEAST_FREE:
         raise WorkloadError(
             f"{target}: {size(free)} are free there; make room, or name another place with -o"
         )
     return target
+
+
+def check_replayer(kind: str) -> None:
+    """Raises DeviceError where what replays on a kind of device is not built."""
+    native_path(REPLAYER_CUDA if kind == "cuda" else REPLAYER)
 
 
 def finish(
@@ -314,6 +317,7 @@ def extract(
         timeout=timeout,
     )
     used = device if isinstance(device, Device) else resolve_device(device)
+    check_replayer(used.kind)
 
     with interruptible(), transaction(target, force=force) as (partial, commit):
         request = RunRequest(

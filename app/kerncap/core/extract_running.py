@@ -20,7 +20,7 @@ from kerncap.core.captures import transaction
 from kerncap.core.control import MOST_DISPATCHES, CaptureRequest, CaptureStatus, Session, process_start
 from kerncap.core.devices import Device
 from kerncap.core.errors import UsageError, WorkloadError
-from kerncap.core.extract import ExtractResult, check_request, finish
+from kerncap.core.extract import ExtractResult, check_replayer, check_request, finish
 from kerncap.core.interrupts import interruptible
 from kerncap.core.layout import CaptureState, MemoryMode
 from kerncap.core.live import LiveReader
@@ -68,6 +68,8 @@ def extract_running(
         memory=memory,
         timeout=timeout,
     )
+    if device is not None:
+        check_replayer(device.kind)
     opened = session if isinstance(session, Session) else Session.open(Path(session))
     try:
         with (

@@ -336,13 +336,24 @@ class Capture:
                 a, b, n = int(before[start]), int(after[start]), int(sizes[start])
                 total += int(np.count_nonzero(self._pre[a : a + n] != self._post[b : b + n]))
             else:
-                part = sizes[start:stop]
-                within = np.arange(int(part.sum())) - np.repeat(np.cumsum(part) - part, part)
-                a_at = np.repeat(before[start:stop], part) + within
-                b_at = np.repeat(after[start:stop], part) + within
-                total += int(np.count_nonzero(self._pre[a_at] != self._post[b_at]))
+                total += self._differing(before[start:stop], after[start:stop], sizes[start:stop])
             start = stop
         return total
+
+    def _differing(
+        self, before: npt.NDArray[np.int64], after: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+    ) -> int:
+        """How many bytes differ in many small ranges: of words of 8 bytes where all are aligned so, which is
+        eight times as fast.
+        """
+        pre, post, word = self._pre, self._post, 1
+        if not int(np.bitwise_or.reduce(before | after | sizes)) % 8:
+            word = 8
+            pre, post = (data[: len(data) // 8 * 8].view(np.uint64) for data in (pre, post))  # type: ignore[assignment]
+            before, after, sizes = before // 8, after // 8, sizes // 8
+        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        a, b = pre[np.repeat(before, sizes) + within], post[np.repeat(after, sizes) + within]
+        return int(np.count_nonzero((a ^ b).view(np.uint8) if word == 8 else a != b))
 
     def verify(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Hashes memory.pre, memory.post and code/. `progress(done, total)` in bytes.
