@@ -91,7 +91,9 @@ def test_nvidia_driver_that_does_not_start_says_why(nvidia: Callable[[str], None
     )
     with pytest.raises(DeviceError, match="NVIDIA's driver does not start: CUDA_ERROR_UNKNOWN"):
         resolve_device("cuda")
-    nvidia("int cuInit(unsigned flags) { *(volatile int*)0 = 1; return 0; }")  # a driver that crashes
+    nvidia(  # a driver that crashes
+        "int cuInit(unsigned f) { *(volatile int*)0 = 1; return 0; }\nint cuDriverGetVersion(int* v) { return 1; }"
+    )
     with pytest.raises(DeviceError, match="NVIDIA's driver could not be asked: it ended with status -11"):
         resolve_device("cuda")
 
