@@ -92,7 +92,8 @@ def test_nvidia_driver_that_does_not_start_says_why(nvidia: Callable[[str], None
     with pytest.raises(DeviceError, match="NVIDIA's driver does not start: CUDA_ERROR_UNKNOWN"):
         resolve_device("cuda")
     nvidia(  # a driver that crashes
-        "int cuInit(unsigned f) { *(volatile int*)0 = 1; return 0; }\nint cuDriverGetVersion(int* v) { return 1; }"
+        "int cuInit(unsigned f) { *(volatile int*)0 = 1; return 0; }\n"
+        "int cuDriverGetVersion(int* v) { return 1; }"
     )
     with pytest.raises(DeviceError, match="NVIDIA's driver could not be asked: it ended with status -11"):
         resolve_device("cuda")
