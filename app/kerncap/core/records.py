@@ -12,6 +12,7 @@ import os
 import struct
 from bisect import bisect_right
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +27,7 @@ MAGIC = b"KCAPTURE"
 VERSION = 1
 REGION_ALIGN = 4096
 CHECKSUM_BLOCK = 1 << 20
+_BLOCKS_AT_ONCE = 64
 
 PACKET = struct.Struct("<HHHHHHIIIIIQQQQ")  # hsa_kernel_dispatch_packet_t
 
@@ -361,21 +363,25 @@ class Capture:
         Raises DamagedCaptureError with the file and the offset of the first block that differs.
         """
         done, total = 0, self.pre_bytes + self.post_bytes
-        for index, (name, data) in enumerate((("memory.pre", self._pre), ("memory.post", self._post))):
-            sums = self.checksums[index]
-            for block, wanted in enumerate(sums):
-                begin = block * CHECKSUM_BLOCK
-                chunk = data[begin : begin + CHECKSUM_BLOCK]
-                if xxhash.xxh64_intdigest(chunk.data) != int(wanted):
-                    raise DamagedCaptureError(
-                        f"{self.path / name}: the block of {len(chunk)} bytes at offset {begin} does not "
-                        "have the checksum it was written with; the capture is damaged, extract it again",
-                        file=name,
-                        offset=begin,
-                    )
-                done += len(chunk)
-                if progress is not None:
-                    progress(done, total)
+        # xxhash lets other threads run while it hashes, and the pages of large files are mapped side by side.
+        with ThreadPoolExecutor(max_workers=min(16, os.cpu_count() or 1)) as pool:
+            for index, (name, data) in enumerate((("memory.pre", self._pre), ("memory.post", self._post))):
+                sums = self.checksums[index]
+                firsts = range(0, len(sums), _BLOCKS_AT_ONCE)
+                for first, bad in zip(firsts, pool.map(_Hashing(data, sums), firsts), strict=True):
+                    if bad is not None:
+                        pool.shutdown(wait=False, cancel_futures=True)
+                        begin = bad * CHECKSUM_BLOCK
+                        length = min(CHECKSUM_BLOCK, len(data) - begin)
+                        raise DamagedCaptureError(
+                            f"{self.path / name}: the block of {length} bytes at offset {begin} does not "
+                            "have the checksum it was written with; the capture is damaged, extract it again",
+                            file=name,
+                            offset=begin,
+                        )
+                    done += min(_BLOCKS_AT_ONCE * CHECKSUM_BLOCK, len(data) - first * CHECKSUM_BLOCK)
+                    if progress is not None:
+                        progress(done, total)
         for code in self.code_objects:
             self.read_code(code)
 
@@ -395,6 +401,25 @@ class Capture:
                 offset=0,
             )
         return content
+
+
+@dataclass(frozen=True)
+class _Hashing:
+    """Hashes _BLOCKS_AT_ONCE blocks of a file from the given one on: the first that is not as it was, or
+    None.
+    """
+
+    data: Bytes
+    sums: npt.NDArray[np.uint64]
+
+    def __call__(self, first: int) -> int | None:
+        for block in range(first, min(first + _BLOCKS_AT_ONCE, len(self.sums))):
+            begin = block * CHECKSUM_BLOCK
+            if xxhash.xxh64_intdigest(self.data[begin : begin + CHECKSUM_BLOCK].data) != int(
+                self.sums[block]
+            ):
+                return block
+        return None
 
 
 _FILES = ("capture.bin", "memory.pre", "memory.post")

@@ -83,6 +83,8 @@ class ReplayResult:
 
 def timer_name(replayer: Replayer, clock: str = "dispatch") -> str:
     """What the times are, for every place that shows them."""
+    if replayer.device.kind == "cuda" and replayer.greeting.values.get("timer") == "event":
+        return "events around each launch, launching included (no CUPTI)"
     if clock == "system":
         where = "a simulated device" if replayer.simulated else "the device"
         return (

@@ -1,0 +1,200 @@
+"""The commands on `--device cuda`, end to end on the fake driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_machine import FakeGpu
+
+import kerncap
+from kerncap.core import counters, records
+from kerncap.core.devices import Device, list_devices, resolve_device
+from kerncap.core.errors import DeviceError, UsageError
+from kerncap.core.replayer import device_for
+from support.package import APP
+
+
+@pytest.fixture(autouse=True)
+def here(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in gpu.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("KERNCAP_DEVICE", raising=False)
+
+
+@pytest.fixture(scope="module")
+def isolated(gpu: FakeGpu, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The third launch of saxpy, as a reproducer."""
+    out = tmp_path_factory.mktemp("extracted") / "saxpy"
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in gpu.environment.items():
+            patch.setenv(name, value)
+        result = kerncap.extract(
+            "saxpy", list(map(str, gpu.command("saxpy", 5))), device="cuda", dispatch=3, output=out, stdout=2
+        )
+    assert (result.device, result.arch, result.program) == ("cuda", "sm_90", "ended")
+    assert result.baseline["verdict"] == "IDENTICAL"
+    return out
+
+
+def command(*words: object, code: int = 0) -> str:
+    """What a kerncap command prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kerncap", *map(str, words)],
+        env={**os.environ, "PYTHONPATH": str(APP)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_the_gpu_is_found_and_goes_before_simulated_ones() -> None:
+    found = [f for f in list_devices() if f.device.kind == "cuda"]
+    assert [(f.device, f.usable, f.detail) for f in found] == [
+        (Device("cuda", "sm_90", 0), True, "sm_90, Fake GPU")
+    ]
+    assert resolve_device().kind in ("rocm", "cuda")
+
+
+def test_profile_counts_and_times_on_the_gpus_clock(gpu: FakeGpu) -> None:
+    report = kerncap.profile(list(map(str, gpu.command("saxpy", 7))), device="cuda", stdout=2)
+    assert (report.device, report.clock, report.dispatches, report.timed) == ("cuda", "gpu", 7, 7)
+    assert [(k.name, k.kind) for k in report.kernels] == [("saxpy", "cuda")]
+    assert report.warnings == []
+
+
+def test_program_of_another_sort_says_why_nothing_was_seen() -> None:
+    report = kerncap.profile(["true"], device="cuda")
+    assert any("no dispatch was seen" in warning for warning in report.warnings)
+    assert not any("LD_PRELOAD" in warning for warning in report.warnings)
+
+
+def test_replay_and_validate_take_the_captured_kind_of_device(isolated: Path) -> None:
+    assert device_for(records.read(isolated)) == Device("cuda", "sm_90")
+    timed = kerncap.replay(isolated, iterations=3)
+    assert (timed.device, timed.simulated, timed.timing.n) == ("cuda", False, 3)
+    assert kerncap.validate(isolated).verdict == "IDENTICAL"
+    assert kerncap.validate(isolated, mode="strict").verdict == "IDENTICAL"
+
+
+@pytest.mark.parametrize(
+    ("variant", "words"),
+    [(2, "elements differ"), (3, "outside of every captured region"), (4, "CUDA_ERROR_ILLEGAL_ADDRESS")],
+)
+def test_wrong_variants_fail(gpu: FakeGpu, isolated: Path, variant: int, words: str) -> None:
+    result = kerncap.validate(isolated, gpu.cubin(variant))
+    assert result.verdict == "FAIL"
+    assert words in result.reason
+    assert kerncap.validate(isolated).verdict == "IDENTICAL"  # nothing of it is left
+
+
+def test_a_variant_that_is_right_does_not_fail(gpu: FakeGpu, isolated: Path) -> None:
+    # The fake kernels cannot be emptied, so bytes that had their value before stay an open question.
+    assert kerncap.validate(isolated, gpu.cubin(1)).verdict == "INCONCLUSIVE"
+    assert command("validate", isolated, "--variant", gpu.cubin(1), code=3).startswith("INCONCLUSIVE")
+
+
+def test_a_variant_of_another_kernel_or_device_does_not_fit(isolated: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.cubin"
+    other.write_bytes((Path(__file__).parents[1] / "core/cubins/kernels.cubin").read_bytes())
+    with pytest.raises(UsageError, match="has no kernel saxpy"):
+        kerncap.validate(isolated, other)
+    with pytest.raises(DeviceError, match="sim:gfx942 cannot replay a capture of sm_90"):
+        kerncap.replay(isolated, device="sim:gfx942")
+
+
+def test_inspect_shows_the_launch_as_cuda_has_it(isolated: Path) -> None:
+    text = command("inspect", isolated)
+    assert "391x1x1 blocks of 256x1x1 threads" in text
+    assert "16 a thread" in text
+    document = json.loads(command("inspect", isolated, "--json"))["capture"]["cuda"]
+    assert (document["grid_blocks"], document["dynamic_shared_bytes"]) == ([391, 1, 1], 0)
+
+
+NCU = r"""#!/bin/bash
+# Starts what it is given, as ncu does, and writes what ncu writes.
+log=
+while [ "$1" != "${1#-}" ]; do
+  case $1 in --csv) shift;; --log-file) log=$2; shift 2;; *) echo "$1 $2" >> "$NCU_ASKED"; shift 2;; esac
+done
+if [ -n "$NCU_REFUSES" ]; then
+  echo "==ERROR== $NCU_REFUSES" > "$log"
+  exit 1
+fi
+"$@" || exit
+cat > "$log" <<END
+==PROF== Connected to process 1
+==PROF== Disconnected from process 1
+"ID","Process ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value","Rule Name"
+"0","1","saxpy","GPU Speed Of Light Throughput","Duration","ns","4,352","",
+"0","1","saxpy","GPU Speed Of Light Throughput","Memory Throughput","%","24.58","",
+"0","1","saxpy","GPU Speed Of Light Throughput","","","","SOLBottleneck",
+"1","1","saxpy","GPU Speed Of Light Throughput","Duration","ns","9","",
+END
+"""
+
+
+@pytest.fixture
+def ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program that stands for ncu, first in PATH; the file of what it was asked."""
+    tool = tmp_path / "bin/ncu"
+    tool.parent.mkdir()
+    tool.write_text(NCU)
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("NCU_ASKED", str(tmp_path / "asked"))
+    return tmp_path / "asked"
+
+
+def test_counters_are_those_of_the_one_kernel(isolated: Path, ncu: Path) -> None:
+    text = command("replay", isolated, "--counters")
+    assert "saxpy on cuda, one run under" in text
+    lines = [line.split() for line in text.splitlines()]
+    assert ["GPU", "Speed", "Of", "Light", "Throughput", "Duration", "4352", "ns"] in lines
+    asked = ncu.read_text().splitlines()
+    assert "--kernel-name saxpy" in asked
+    assert "--cache-control none" in asked
+    document = json.loads(command("replay", isolated, "--counters", "--cache", "cold", "--json"))
+    assert [(c["name"], c["value"]) for c in document["counters"]] == [
+        ("Duration", "4352"),
+        ("Memory Throughput", "24.58"),
+    ]
+    assert "--cache-control all" in ncu.read_text().splitlines()
+
+
+def test_counters_that_may_not_be_read_say_what_to_do(
+    isolated: Path, ncu: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NCU_REFUSES", "ERR_NVGPUCTRPERM - The user does not have permission")
+    with pytest.raises(DeviceError, match="NVreg_RestrictProfilingToAdminUsers=0"):
+        counters.counters(isolated)
+    monkeypatch.setenv("NCU_REFUSES", "Failed to initialize the profiler: LibraryNotLoaded")
+    with pytest.raises(DeviceError, match="ncu: Failed to initialize the profiler"):
+        counters.counters(isolated)
+
+
+def test_counters_without_the_tool_say_so(isolated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "find_tool", lambda name: None)
+    with pytest.raises(DeviceError, match=r"ncu \(Nsight Compute\) is neither in PATH"):
+        counters.counters(isolated)
+    assert "--counters runs the kernel once" in command(
+        "replay", isolated, "--counters", "--iterations", "3", code=2
+    )
+
+
+def test_rocprofs_table() -> None:
+    lines = [
+        '"Dispatch_Id","Kernel_Name","Counter_Name","Counter_Value"',
+        '1,"_Z5scalePf.kd","SQ_WAVES",7',
+        '2,"_Z5otherPf.kd","SQ_WAVES",9',
+        '3,"_Z5scalePf.kd","SQ_WAVES",64',
+        '3,"_Z5scalePf.kd","GRBM_GUI_ACTIVE",1234',
+    ]
+    found = counters.rocprof_counters(lines, "_Z5scalePf")
+    assert [(c.name, c.value) for c in found] == [("SQ_WAVES", "64"), ("GRBM_GUI_ACTIVE", "1234")]
