@@ -13,9 +13,11 @@ from fake_machine import FakeGpu
 
 import kerncap
 from kerncap.core import counters, records
+from kerncap.core.cuda_doctor import cuda_checks, cuda_self_test
 from kerncap.core.devices import Device, list_devices, resolve_device
 from kerncap.core.errors import DeviceError, UsageError
 from kerncap.core.replayer import device_for
+from kerncap.demo.building import hip_device
 from support.package import APP
 
 
@@ -198,3 +200,21 @@ def test_rocprofs_table() -> None:
     ]
     found = counters.rocprof_counters(lines, "_Z5scalePf")
     assert [(c.name, c.value) for c in found] == [("SQ_WAVES", "64"), ("GRBM_GUI_ACTIVE", "1234")]
+
+
+def test_the_demonstration_is_hip_and_stays_on_the_simulated_gpu(tmp_path: Path) -> None:
+    assert hip_device(None) == "sim:gfx942"
+    assert hip_device("sim:gfx90a") == "sim:gfx90a"
+    assert "it cannot run on cuda" in command(
+        "demo", "--build", tmp_path / "demo", "--device", "cuda", code=4
+    )
+    assert not (tmp_path / "demo").exists()
+
+
+def test_doctor_tells_of_the_driver_and_its_self_test_needs_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {(check.name, check.state): check.detail for check in cuda_checks()}
+    assert found["cuda", "ok"].startswith("libcupti: ")
+    monkeypatch.setenv("KERNCAP_NVCC", "/nowhere/nvcc")
+    (only,) = cuda_self_test(resolve_device("cuda"))
+    assert (only.name, only.state) == ("self-test build", "problem")
+    assert "there is no nvcc" in only.detail

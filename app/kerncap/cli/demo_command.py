@@ -37,7 +37,9 @@ def command(headless: bool, build_dir: str | None, no_mouse: bool, device: str |
     --headless or --json, the loop is gone through and printed.
     """
     from kerncap import demo
+    from kerncap.demo.building import hip_device
 
+    device = hip_device(device)
     if build_dir is not None:
         if headless:
             raise click.UsageError("--headless and --build exclude each other")

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kerncap.core.devices import Device, resolve_device, rocm_gpus
+from kerncap.core.devices import DEFAULT_SIM, Device, resolve_device, rocm_gpus
 from kerncap.core.errors import DeviceError, UsageError, unwritable
 from kerncap.core.files import write_json
 from kerncap.core.native import SIM_HIP, native_path
@@ -73,7 +73,20 @@ def _rocm_root() -> Path:
     )
 
 
+def hip_device(name: str | None) -> str | None:
+    """The device for the demonstration program, which is HIP: `name`, but where that is merely the default
+    and a GPU of NVIDIA's, the simulated one.
+    """
+    asked = name or os.environ.get("KERNCAP_DEVICE") or "auto"
+    return f"sim:{DEFAULT_SIM}" if asked == "auto" and resolve_device(asked).kind == "cuda" else name
+
+
 def _arch(device: Device) -> str:
+    if device.kind == "cuda":
+        raise DeviceError(
+            f"The demonstration program is HIP: it cannot run on {device.name}. Leave --device out for the "
+            f"simulated GPU; `kerncap doctor --self-test --device {device.name}` goes through the loop there."
+        )
     if device.arch:
         return device.arch
     gpus = rocm_gpus() if device.kind == "rocm" else []
