@@ -49,6 +49,6 @@ ACTIONS = (
     Action("faster", "plus", "Refresh more often", call="rate(2.0)"),
     Action("slower", "minus", "Refresh less often", call="rate(0.5)"),
     Action("run_other", "R", "Run another program", "Name the program to run."),
-    Action("device", "D", "Choose the device", "For the next run: rocm, sim:gfx942, sim:gfx90a, auto."),
+    Action("device", "D", "Choose the device", "For the next run: rocm, cuda, sim:gfx942, sim:gfx90a, auto."),
     Action("back", "escape", "Back", "Close the filter; take a filter away."),
 )

@@ -54,7 +54,7 @@ def ask_for_device(screen: LeaderboardScreen) -> None:
             app.device = text or None
             screen.tell(f"The next run is on {text or 'auto'}.")
 
-    hint = "rocm[:N], sim:gfx942[xN], sim:gfx90a[xN], or nothing for KERNCAP_DEVICE, else auto"
+    hint = "rocm[:N], cuda[:N], sim:gfx942[xN], sim:gfx90a[xN], or nothing for KERNCAP_DEVICE, else auto"
     app.push_screen(AskText("Device:", app.device or "", hint=hint, check=check), answered)
 
 
