@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "interpose/common/memory_image.h"
 #include "interpose/cuda/controller.h"
 #include "interpose/cuda/launch.h"
 #include "interpose/cuda/memory.h"
-#include "interpose/hsa/memory_image.h"
 #include "snapshot/capture_writer.h"
 
 namespace kerncap::interpose::cuda {

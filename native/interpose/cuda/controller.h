@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "interpose/common/names.h"
 #include "interpose/cuda/kernels.h"
 #include "interpose/cuda/launch.h"
-#include "interpose/hsa/names.h"
 #include "live/layout.h"
 
 namespace kerncap::interpose::cuda {

@@ -13,9 +13,9 @@
 
 #include "abi/cuda.h"
 #include "abi/cuda_cupti.h"
+#include "interpose/common/code_store.h"
+#include "interpose/common/names.h"
 #include "interpose/cuda/cubin.h"
-#include "interpose/hsa/code_store.h"
-#include "interpose/hsa/names.h"
 #include "live/live_file.h"
 #include "snapshot/records.h"
 

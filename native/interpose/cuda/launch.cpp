@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "interpose/common/memory_image.h"
 #include "interpose/cuda/kernels.h"
-#include "interpose/hsa/memory_image.h"
 
 namespace kerncap::interpose::cuda {
 

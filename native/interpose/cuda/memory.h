@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "abi/cuda.h"
-#include "interpose/hsa/allocations.h"
-#include "interpose/hsa/image_memory.h"
+#include "interpose/common/allocation.h"
+#include "interpose/common/image_memory.h"
 
 namespace kerncap::interpose::cuda {
 

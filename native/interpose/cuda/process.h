@@ -7,11 +7,11 @@
 #include <string>
 #include <thread>
 
+#include "interpose/common/code_store.h"
 #include "interpose/cuda/activity.h"
 #include "interpose/cuda/controller.h"
 #include "interpose/cuda/kernels.h"
 #include "interpose/cuda/memory.h"
-#include "interpose/hsa/code_store.h"
 #include "live/control_file.h"
 #include "live/live_file.h"
 

@@ -24,15 +24,6 @@ RegionKind pool_kind(bool gpu, std::uint32_t flags) {
 
 }  // namespace
 
-bool Allocation::host_memory() const {
-  return kind == RegionKind::host || kind == RegionKind::kernarg || kind == RegionKind::registered ||
-         kind == RegionKind::managed;
-}
-
-bool Allocation::accessible_to(std::uint64_t agent) const {
-  return everyone || owner == agent || std::find(agents.begin(), agents.end(), agent) != agents.end();
-}
-
 void Allocations::learn_pools() {
   struct Context {
     Allocations* self;

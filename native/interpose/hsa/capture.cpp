@@ -11,9 +11,9 @@
 #include <cstring>
 #include <thread>
 
+#include "interpose/common/memory_image.h"
 #include "interpose/hsa/api.h"
 #include "interpose/hsa/capture_records.h"
-#include "interpose/hsa/memory_image.h"
 #include "interpose/hsa/memory_reader.h"
 #include "interpose/hsa/process.h"
 #include "snapshot/error.h"

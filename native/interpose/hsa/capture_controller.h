@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "interpose/common/names.h"
 #include "interpose/hsa/kernel_registry.h"
-#include "interpose/hsa/names.h"
 #include "live/layout.h"
 
 namespace kerncap::interpose {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "interpose/common/names.h"
 #include "interpose/hsa/api.h"
 #include "interpose/hsa/memory_reader.h"
-#include "interpose/hsa/names.h"
 #include "interpose/hsa/process.h"
 #include "snapshot/records.h"
 

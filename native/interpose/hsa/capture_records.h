@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "interpose/hsa/memory_image.h"
+#include "interpose/common/memory_image.h"
 #include "interpose/hsa/queue.h"
 #include "live/layout.h"
 #include "snapshot/capture_writer.h"

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "abi/hsa.h"
+#include "interpose/common/code_store.h"
+#include "interpose/common/names.h"
 #include "interpose/hsa/agents.h"
 #include "interpose/hsa/code_metadata.h"
-#include "interpose/hsa/code_store.h"
-#include "interpose/hsa/names.h"
 #include "live/live_file.h"
 
 namespace kerncap::interpose {

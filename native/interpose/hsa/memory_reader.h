@@ -8,8 +8,8 @@
 #include <string>
 
 #include "abi/hsa.h"
+#include "interpose/common/image_memory.h"
 #include "interpose/hsa/allocations.h"
-#include "interpose/hsa/image_memory.h"
 
 namespace kerncap::interpose {
 

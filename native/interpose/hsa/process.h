@@ -7,10 +7,10 @@
 #include <string>
 #include <thread>
 
+#include "interpose/common/code_store.h"
 #include "interpose/hsa/agents.h"
 #include "interpose/hsa/allocations.h"
 #include "interpose/hsa/capture_controller.h"
-#include "interpose/hsa/code_store.h"
 #include "interpose/hsa/kernel_registry.h"
 #include "interpose/hsa/pending_copies.h"
 #include "interpose/hsa/queue.h"

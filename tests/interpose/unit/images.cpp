@@ -6,11 +6,11 @@
 #include <cstring>
 
 #include "check.h"
+#include "interpose/common/change_finder.h"
+#include "interpose/common/memory_image.h"
+#include "interpose/common/pointer_scan.h"
 #include "interpose/hsa/api.h"
-#include "interpose/hsa/change_finder.h"
-#include "interpose/hsa/memory_image.h"
 #include "interpose/hsa/memory_reader.h"
-#include "interpose/hsa/pointer_scan.h"
 #include "snapshot/capture_reader.h"
 #include "snapshot/capture_writer.h"
 #include "snapshot/error.h"

@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "check.h"
+#include "interpose/common/code_store.h"
 #include "interpose/hsa/allocations.h"
-#include "interpose/hsa/code_store.h"
 #include "live/control_file.h"
 #include "live/live_file.h"
 #include "snapshot/xxh64.h"

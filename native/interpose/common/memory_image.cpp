@@ -1,4 +1,4 @@
-#include "interpose/hsa/memory_image.h"
+#include "interpose/common/memory_image.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -10,8 +10,8 @@
 #include <set>
 #include <thread>
 
-#include "interpose/hsa/change_finder.h"
-#include "interpose/hsa/pointer_scan.h"
+#include "interpose/common/change_finder.h"
+#include "interpose/common/pointer_scan.h"
 #include "snapshot/error.h"
 #include "snapshot/xxh64.h"
 

@@ -1,4 +1,4 @@
-#include "interpose/hsa/names.h"
+#include "interpose/common/names.h"
 
 #include <cxxabi.h>
 

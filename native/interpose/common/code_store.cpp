@@ -1,4 +1,4 @@
-#include "interpose/hsa/code_store.h"
+#include "interpose/common/code_store.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "interpose/hsa/names.h"
+#include "interpose/common/names.h"
 #include "live/file_size_guard.h"
 #include "snapshot/xxh64.h"
 

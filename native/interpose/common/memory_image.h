@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "interpose/hsa/allocations.h"
-#include "interpose/hsa/image_memory.h"
+#include "interpose/common/allocation.h"
+#include "interpose/common/image_memory.h"
 #include "live/layout.h"
 #include "snapshot/capture_writer.h"
 

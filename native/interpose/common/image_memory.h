@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "interpose/hsa/allocations.h"
+#include "interpose/common/allocation.h"
 
 namespace kerncap::interpose {
 

@@ -1,4 +1,4 @@
-#include "interpose/hsa/pointer_scan.h"
+#include "interpose/common/pointer_scan.h"
 
 #include <algorithm>
 
