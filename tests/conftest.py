@@ -11,8 +11,9 @@ import pytest
 from support.build import Program, simulator_environment
 from support.build import build_program as build
 
-# Under nohup SIGHUP is ignored, and what is started inherits that; tests send it.
+# nohup ignores SIGHUP, the background of a shell SIGINT, and children inherit that; tests send both.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
