@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -109,6 +110,15 @@ def test_a_variant_of_another_kernel_or_device_does_not_fit(isolated: Path, tmp_
         kerncap.validate(isolated, other)
     with pytest.raises(DeviceError, match="sim:gfx942 cannot replay a capture of sm_90"):
         kerncap.replay(isolated, device="sim:gfx942")
+
+
+def test_extract_from_the_command_line_speaks_of_threads_and_blocks(gpu: FakeGpu, tmp_path: Path) -> None:
+    words = ("extract", "saxpy", "--device", "cuda:0", "-o", tmp_path / "out", "--", *gpu.command("saxpy", 3))
+    text = command(*words)
+    assert re.search(r"^saxpy \([0-9a-f]{16}\), dispatch 1, on cuda:0$", text, re.M)
+    assert "100096x1x1 threads in blocks of 256x1x1" in text
+    assert "baseline  IDENTICAL" in text
+    assert kerncap.validate(tmp_path / "out", device="cuda:0").verdict == "IDENTICAL"
 
 
 def test_inspect_shows_the_launch_as_cuda_has_it(isolated: Path) -> None:

@@ -154,6 +154,21 @@ def test_compile_errors_name_the_copies(out: Path, tree: CudaTree) -> None:
 
 
 @needs_nvcc
+def test_kernel_that_needs_other_units_says_so(tree: CudaTree, tmp_path: Path) -> None:
+    cubin = tree.cubin("../src/k.cu", OPTIONS)
+    edit(tree.root / "src/lane.cuh", "static __device__ int lane()", "extern __device__ int other();\n//")
+    edit(tree.root / "src/k.cu", "int i = lane();", "int i = other();")
+    symbol = read_code_object(cubin).kernel_names[0]
+    out = tmp_path / "out"
+    info = write_reproducer(capture(out, cubin.read_bytes(), symbol), out, source_dir=tree.root)
+    assert (info.variant, info.rebuilt) == ("kernel_variant.cu", None)
+    assert any("The unchanged kernel does not rebuild here" in note for note in info.notes)
+    with pytest.raises(CompileError, match="calls device code of other units") as caught:
+        recompile(out)
+    assert "Unresolved extern function" in caught.value.output
+
+
+@needs_nvcc
 def test_makefile_rebuilds(out: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(APP)}
     words = ["make", "-C", str(out), f"KERNCAP_PYTHON={sys.executable}", "recompile"]

@@ -43,7 +43,8 @@ def show(result: ExtractResult) -> None:
     say()  # the program may have been ended in the middle of a line
     say(f"{result.kernel} ({result.id}), dispatch {result.dispatch}, on {result.device}")
     grid, block = ("x".join(map(str, v)) for v in (result.grid, result.block))
-    say(f"  grid      {grid} work-items in workgroups of {block}")
+    cuda = result.device.startswith("cuda")
+    say(f"  grid      {grid} {'threads in blocks' if cuda else 'work-items in workgroups'} of {block}")
     say(
         f"  memory    {result.regions} regions, {size(result.bytes)} ({size(result.bytes_on_disk)} on disk), "
         f"{size(result.changed_bytes)} changed; saved in {result.snapshot_s:.3f} s"

@@ -31,7 +31,10 @@ NAMES: dict[str, str] = {
     **{name: "f64" for name in ("f64", "fp64", "float64", "double")},
     **{name: "f32" for name in ("f32", "fp32", "float32", "float")},
     **{name: "f16" for name in ("f16", "fp16", "float16", "half", "_Float16", "__half", "__fp16")},
-    **{name: "bf16" for name in ("bf16", "bfloat16", "__bf16", "hip_bfloat16", "__hip_bfloat16")},
+    **{
+        name: "bf16"
+        for name in ("bf16", "bfloat16", "__bf16", "hip_bfloat16", "__hip_bfloat16", "__nv_bfloat16")
+    },
     **{name: "i64" for name in ("i64", "int64", "int64_t", "long", "long long")},
     **{
         name: "u64" for name in ("u64", "uint64", "uint64_t", "unsigned long", "unsigned long long", "size_t")

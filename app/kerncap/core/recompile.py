@@ -90,8 +90,9 @@ def _build(
             else f" The program's tree ({plan.command.directory}) is gone, so the copies were used."
         )
         note = f" {compile_.compiler.note}" if compile_.compiler.note else ""
+        told = not text or "by itself" in error.message  # what is missing is not in the reproducer
         raise CompileError(
-            f"{plan.variant} does not compile.{gone}{note}" if text else error.message, text
+            error.message if told else f"{plan.variant} does not compile.{gone}{note}", text
         ) from None
     _check(plan, output)
     seconds = {**compiled.seconds, "total": time.perf_counter() - started}
