@@ -72,10 +72,13 @@ def test_profile_counts_and_times_on_the_gpus_clock(gpu: FakeGpu) -> None:
     assert report.warnings == []
 
 
-def test_program_of_another_sort_says_why_nothing_was_seen() -> None:
-    report = kerncap.profile(["true"], device="cuda")
-    assert any("no dispatch was seen" in warning for warning in report.warnings)
-    assert not any("LD_PRELOAD" in warning for warning in report.warnings)
+def test_program_of_another_sort_says_why_nothing_was_seen(tmp_path: Path) -> None:
+    """Nothing is preloaded: that a program is linked statically is no reason."""
+    (tmp_path / "p.c").write_text("int main(void) { return 0; }")
+    subprocess.run(["cc", "-static", tmp_path / "p.c", "-o", tmp_path / "p"], check=True, timeout=60)
+    report = kerncap.profile([str(tmp_path / "p")], device="cuda")
+    (warning,) = report.warnings
+    assert warning.startswith("no dispatch was seen. It loaded no GPU runtime")
 
 
 def test_replay_and_validate_take_the_captured_kind_of_device(isolated: Path) -> None:
