@@ -46,17 +46,6 @@ def show(document: dict[str, Any]) -> None:
         say(f"and {len(bad) - _MOST_REGIONS} more regions")
 
 
-def _dtypes(words: tuple[str, ...]) -> dict[int | str, str]:
-    """`--dtype` as `validate` takes it."""
-    found: dict[int | str, str] = {}
-    for word in words:
-        where, equals, name = word.partition("=")
-        if not equals or not name or not (where.isdecimal() or where.lower().startswith("0x")):
-            raise click.UsageError(f"--dtype {word}: it is REGION=TYPE or 0xADDRESS=TYPE, such as 3=f32")
-        found[int(where) if where.isdecimal() else where] = name
-    return found
-
-
 @click.command()
 @click.argument("directory", type=PATH, metavar="DIR")
 @click.option(
@@ -109,6 +98,7 @@ def command(
     if smoke and (atol or rtol or ulp or bitwise or dtypes):
         raise click.UsageError("--smoke compares nothing: it takes no tolerance, --bitwise or --dtype")
     open_capture(directory)
+    from kerncap.core.judging import Judging, parse_dtypes
     from kerncap.core.validate import validate
 
     mode = "smoke" if smoke else "strict" if strict else "default"
@@ -121,7 +111,7 @@ def command(
         ulp=ulp,
         bitwise=bitwise,
         device=device,
-        dtypes=_dtypes(dtypes),
+        dtypes=Judging(dtypes=parse_dtypes(dtypes)).declared,
         limit_s=limit_s,
     )
     document = result.to_json()

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kerncap.core import records
-from kerncap.core.compare import EXACT, Tolerance
 from kerncap.core.errors import KerncapError
+from kerncap.core.judging import remembered
 from kerncap.core.replay import load, race
 from kerncap.core.replayer import Replayer
 from kerncap.core.session import Timing, Validation
@@ -22,7 +22,8 @@ _MOST_VARIANTS = 200
 class ReplayBench:
     """`session.Bench` on kerncap-replay. The captured kernel's own runs are made once, in `prepare`.
 
-    `time_limit_s` bounds the samples of one attempt, `limit_s` one dispatch; `tolerance` is for floats.
+    `time_limit_s` bounds the samples of one attempt, `limit_s` one dispatch. Results are judged as the
+    reproducer remembers it (core/judging.py), also where that changes meanwhile.
     """
 
     def __init__(
@@ -30,17 +31,16 @@ class ReplayBench:
         directory: Path,
         device: str | None = None,
         *,
-        tolerance: Tolerance = EXACT,
         time_limit_s: float = 10.0,
         limit_s: float = 60.0,
     ) -> None:
         self._directory = directory
         self._device = device
-        self._tolerance = tolerance
         self._time_limit_s = time_limit_s
         self._limit_s = limit_s
         self._replayer: Replayer | None = None
         self._validator: Validator | None = None
+        self._declared: dict[int | str, str] = {}
         self._loaded = 0
         self._closed = threading.Event()
 
@@ -49,10 +49,18 @@ class ReplayBench:
         if self._validator is not None:
             return
         with self._stopped_is_an_error():
-            capture = records.read(self._directory)
-            self._replayer = Replayer(capture, self._device, limit_s=self._limit_s)
-            self._validator = Validator(capture, replayer=self._replayer)
-            self._validator.baseline()
+            declared = remembered(self._directory).declared
+            if self._replayer is None:
+                capture = records.read(self._directory)
+                self._replayer = Replayer(capture, self._device, limit_s=self._limit_s)
+            self._validator = self._new_validator(self._replayer, declared)
+
+    def _new_validator(self, replayer: Replayer, declared: dict[int | str, str]) -> Validator:
+        """With the captured kernel's own runs, which are told apart by the types that memory has."""
+        validator = Validator(replayer.capture, replayer=replayer, dtypes=declared)
+        validator.baseline()
+        self._declared = declared
+        return validator
 
     def time(self, hsaco: Path) -> Timing:
         """Both kernels in turn, in blocks of A B B A (core/timing.py)."""
@@ -72,12 +80,20 @@ class ReplayBench:
             )
 
     def validate(self, hsaco: Path, mode: str = "default") -> Validation:
-        """What the variant writes against what the application wrote; strict: every captured byte."""
-        _, validator = self._ready()
+        """What the variant writes against what the application wrote; strict: every captured byte.
+
+        The document says how it was judged (`judging`).
+        """
+        replayer, validator = self._ready()
         with self._stopped_is_an_error():
-            result = validator.validate(hsaco, mode, self._tolerance)
+            judging = remembered(self._directory)
+            if judging.declared != self._declared:
+                self._validator = validator = self._new_validator(replayer, judging.declared)
+            result = validator.validate(hsaco, mode, judging.tolerance)
             summary = result.reason or f"{result.compared_bytes} bytes compared, none differs"
-            return Validation(result.verdict, summary, result.to_json())
+            if judging.text:
+                summary += f" (judged with {judging.text})"
+            return Validation(result.verdict, summary, result.to_json() | {"judging": judging.to_json()})
 
     def interrupt(self) -> None:
         """Ends the replayer under the running step, which then raises KerncapError; the next one starts it
