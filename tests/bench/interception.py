@@ -7,6 +7,7 @@ import os
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from bench.report import Report, median, spread
@@ -33,21 +34,29 @@ def watched(command: list[str], timing: bool) -> float:
         return wall(command, full_environment(parse_device("sim:gfx942"), session.directory))
 
 
+def interleaved(
+    one: Callable[[], float], other: Callable[[], float], pairs: int
+) -> tuple[list[float], list[float]]:
+    """Samples of both in ABBA order, so that a machine that slows down does so for both."""
+    first, second = [], []
+    for pair in range(pairs):
+        for sample, into in ((one, first), (other, second))[:: 1 if pair % 2 == 0 else -1]:
+            into.append(sample())
+    return first, second
+
+
 def measure(report: Report) -> None:
     """Adds the figures of interception."""
     bare_environment = {**os.environ, **simulator_environment()}
     with tempfile.TemporaryDirectory() as folder:
         command = build(Path(folder) / "demo", "sim:gfx942").command
         wall(command, bare_environment)
-        bare, watched = [], []
-        for pair in range(_PAIRS):  # ABBA
-            for kind in ("bare", "watched") if pair % 2 == 0 else ("watched", "bare"):
-                (bare if kind == "bare" else watched).append(
-                    wall(command, bare_environment) if kind == "bare" else watched(command, timing=True)
-                )
-        report.add("demo, wall time alone", median(bare), "s", note=spread(bare))
-        report.add("demo, wall time watched", median(watched), "s", note=spread(watched))
-        report.add("demo, watched against alone", median(watched) / median(bare), "x", at_most=1.03)
+        alone, beside = interleaved(
+            lambda: wall(command, bare_environment), lambda: watched(command, timing=True), _PAIRS
+        )
+        report.add("demo, wall time alone", median(alone), "s", note=spread(alone))
+        report.add("demo, wall time watched", median(beside), "s", note=spread(beside))
+        report.add("demo, watched against alone", median(beside) / median(alone), "x", at_most=1.03)
 
     launches = build_program("launches")
     loop = [str(launches.executable), "--launches", str(_LAUNCHES)]
