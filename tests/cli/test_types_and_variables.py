@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,27 @@ def test_a_tolerance_that_does_not_apply_is_said_and_how_to_declare(untyped: Pat
     integers = document("validate", *words, "--dtype", f"{region['id']}=u32", cwd=tmp_path, code=1)
     assert integers["regions"][0]["tolerance_applied"] is False
     assert integers["warnings"] == []  # that they are no floats was said
+
+
+def test_watch_judges_with_a_tolerance_and_remembers_it(untyped: Path, tmp_path: Path) -> None:
+    directory = shutil.copytree(untyped, tmp_path / "edited")
+    source = directory / "kernel_variant.cpp"
+    source.write_text(source.read_text().replace("1.0f +", "1.000001f +"))
+    watch = ("watch", "--once", str(directory))
+    (exact,) = document(*watch, cwd=tmp_path, code=1)["iterations"]
+    region = exact["validation"]["regions"][0]["id"]
+    given = ("--atol", "0.1", "--rtol", "1e-5", "--dtype", f"{region}=f32")
+    told = f"judged with atol 0.1, rtol 1e-05, {region}=f32"
+    first = kerncap(*watch, *given, cwd=tmp_path)
+    assert "WITHIN_TOLERANCE" in first.stdout
+    assert f"({told})" in first.stdout
+    assert f"results are {told}" in first.stderr
+    assert document(*watch, cwd=tmp_path)["iterations"][0]["validation"]["judging"]["atol"] == 0.1
+    assert "FAIL" in kerncap(*watch, "--atol", "0", "--rtol", "1e-9", cwd=tmp_path, code=1).stdout
+    assert "judged with" not in kerncap(*watch, "--exact", cwd=tmp_path, code=1).stdout
+    for wrong in (["--rtol", "-1"], ["--dtype", "99=f32"], ["--dtype", f"{region}=f33"], ["--dtype", "3"]):
+        kerncap(*watch, *wrong, cwd=tmp_path, code=2)
+    assert not (directory / "judging.json").exists()
 
 
 def test_smoke_takes_no_tolerance(untyped: Path, tmp_path: Path) -> None:

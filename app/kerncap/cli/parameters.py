@@ -49,3 +49,23 @@ def limit_option(function: F) -> F:
         default=LIMIT_S,
         help=f"End a dispatch that takes longer than S seconds: a FAIL (default {LIMIT_S:g}).",
     )(function)
+
+
+def tolerance_options(function: F) -> F:
+    """Adds --atol, --rtol, --ulp and --dtype; None where one is not given."""
+    for option in (
+        click.option(
+            "--dtype",
+            "dtypes",
+            multiple=True,
+            metavar="WHERE=TYPE",
+            help="What a region (its number, or an address in it) holds, such as 3=f32; may be given again.",
+        ),
+        click.option(
+            "--ulp", type=click.IntRange(0), help="Or this many units in the last place (default 0)."
+        ),
+        click.option("--rtol", type=NOT_NEGATIVE, help="Relative tolerance of floats (default 0)."),
+        click.option("--atol", type=NOT_NEGATIVE, help="Absolute tolerance of floats (default 0)."),
+    ):
+        function = option(function)
+    return function

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kerncap.cli.output import device_option, emit_json, json_option, note, plain_table, say
-from kerncap.cli.parameters import NOT_NEGATIVE, PATH, limit_option
+from kerncap.cli.parameters import PATH, limit_option, tolerance_options
 from kerncap.core.captures import open_capture
 from kerncap.core.units import size
 from kerncap.core.wording import element_text
@@ -60,19 +60,8 @@ def show(document: dict[str, Any]) -> None:
 @click.option(
     "--strict", is_flag=True, help="Compare every other captured byte too: nothing else may change."
 )
-@click.option("--atol", type=NOT_NEGATIVE, default=0.0, help="Absolute tolerance of floats (default 0).")
-@click.option("--rtol", type=NOT_NEGATIVE, default=0.0, help="Relative tolerance of floats (default 0).")
-@click.option(
-    "--ulp", type=click.IntRange(0), default=0, help="Or this many units in the last place (default 0)."
-)
+@tolerance_options
 @click.option("--bitwise", is_flag=True, help="-0 and +0 differ, and so do two NaNs of other bits.")
-@click.option(
-    "--dtype",
-    "dtypes",
-    multiple=True,
-    metavar="WHERE=TYPE",
-    help="What a region (its number, or an address in it) holds, such as 3=f32; may be given again.",
-)
 @limit_option
 @device_option
 @json_option
@@ -81,9 +70,9 @@ def command(
     hsaco: str | None,
     smoke: bool,
     strict: bool,
-    atol: float,
-    rtol: float,
-    ulp: int,
+    atol: float | None,
+    rtol: float | None,
+    ulp: int | None,
     bitwise: bool,
     dtypes: tuple[str, ...],
     limit_s: float,
@@ -106,9 +95,9 @@ def command(
         directory,
         hsaco=hsaco,
         mode=mode,
-        atol=atol,
-        rtol=rtol,
-        ulp=ulp,
+        atol=atol or 0.0,
+        rtol=rtol or 0.0,
+        ulp=ulp or 0,
         bitwise=bitwise,
         device=device,
         dtypes=Judging(dtypes=parse_dtypes(dtypes)).declared,

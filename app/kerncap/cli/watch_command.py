@@ -5,16 +5,20 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import click
 
 from kerncap.cli.output import device_option, emit_json, json_option, note, say
-from kerncap.cli.parameters import PATH, limit_option
+from kerncap.cli.parameters import PATH, limit_option, tolerance_options
 from kerncap.core import session as loop_events
 from kerncap.core.captures import open_capture
+from kerncap.core.compile_file import CompileFile
 from kerncap.core.errors import InconclusiveError, Interrupted
 from kerncap.core.interrupts import interrupted_by, interruptible
+from kerncap.core.judging import EXACTLY, Judging, changed, parse_dtypes, remember, remembered
+from kerncap.core.records import Capture
 from kerncap.core.units import duration
 from kerncap.core.verdict import INCONCLUSIVE
 
@@ -74,17 +78,24 @@ class Lines:
 @click.command()
 @click.argument("directory", type=PATH, metavar="DIR")
 @click.option("--once", is_flag=True, help="One attempt with the source as it stands; exit with its verdict.")
+@tolerance_options
+@click.option("--exact", is_flag=True, help="Forget the tolerance and the types that DIR remembers.")
 @limit_option
 @device_option
 @json_option
-def command(directory: str, once: bool, limit_s: float, device: str | None, as_json: bool) -> Any:
+def command(
+    directory: str, once: bool, exact: bool, limit_s: float, device: str | None, as_json: bool, **options: Any
+) -> Any:
     """Rebuild, time and validate the reproducer in DIR whenever its source is saved: a line a step.
+
+    --atol, --rtol, --ulp and --dtype are remembered in DIR, for later runs and the terminal UI.
 
     Ends by ctrl-C, with exit code 0 whatever the attempts gave. With --once the exit code is the attempt's: 0
     passed, 1 FAIL, 2 it does not build or does not fit the capture, 3 INCONCLUSIVE. With --json the one
     document, of all attempts, is printed at the end.
     """
-    open_capture(directory)
+    opened = open_capture(directory)
+    judging = _judging(Path(directory), exact, options, opened.capture)
     documents: list[dict[str, Any]] = []
     printing = threading.Lock()
     lines = Lines()
@@ -101,6 +112,8 @@ def command(directory: str, once: bool, limit_s: float, device: str | None, as_j
                 (note if as_json else say)(text)
                 sys.stdout.flush()
 
+    if judging.text:
+        note(f"results are judged with {judging.text} (remembered in {directory}; --exact forgets it)")
     interrupted = False
     with loop_events.open_loop(directory, on_event, device=device, limit_s=limit_s) as loop:
         try:
@@ -119,6 +132,17 @@ def command(directory: str, once: bool, limit_s: float, device: str | None, as_j
         by_hand = interrupted_by() in (0, signal.SIGINT)
         return 0 if by_hand and not once else Interrupted.exit_code
     return _exit_code(documents[-1] if documents else {}) if once else 0
+
+
+def _judging(directory: Path, exact: bool, options: dict[str, Any], capture: Capture) -> Judging:
+    """How results are judged from now on: what is remembered, with what was given."""
+    given = options | {"dtypes": parse_dtypes(options["dtypes"])}
+    if not exact and not given["dtypes"] and all(v is None for n, v in given.items() if n != "dtypes"):
+        return remembered(directory)
+    judging = changed(EXACTLY if exact else remembered(directory), given)
+    CompileFile.read(directory)  # nothing is remembered where nothing can be watched
+    remember(directory, judging, capture)
+    return judging
 
 
 def _exit_code(attempt: dict[str, Any]) -> int:
