@@ -178,6 +178,40 @@ def test_an_interruption_in_a_destructor_is_not_lost() -> None:
         time.sleep(2)
 
 
+LATE = """
+import atexit, os, signal, sys
+numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+def send(*more, kill=os.kill, pid=os.getpid(), numbers=numbers):
+    for number in numbers:
+        kill(pid, number)
+class Late:
+    __del__ = send  # while the last modules go
+late = sys.late = Late()
+atexit.register(send)
+from kerncap.MODULE import main
+sys.exit(main())
+"""
+
+
+@built
+@pytest.mark.parametrize("command", ["extract", "recompile"])
+def test_a_signal_after_the_result_is_in_place_changes_nothing(
+    command: str, reproducer: Path, tmp_path: Path
+) -> None:
+    from support.build import build_program
+
+    if command == "extract":
+        program = str(build_program("in_place").executable)
+        module, words = "cli", ["extract", "advance", "-o", "out", "--", program]
+    else:
+        module, words = "cli.recompile", [str(reproducer), "out"]
+    environment = {**os.environ, "KERNCAP_DEVICE": DEVICE, "PYTHONPATH": str(APP)}
+    line = [sys.executable, "-c", LATE.replace("MODULE", module), *words]
+    done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out").exists()
+
+
 def test_directories_of_a_killed_maker_are_swept(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 from make_capture import Memory, Spec
 
+from kerncap.core.scratch import scratch
+
 KERNELS = Path(__file__).resolve().parent.parent / "kernels"
 
 
@@ -23,9 +25,15 @@ def _zig(*args: str) -> None:
 
 
 @functools.cache
+def _place() -> tempfile.TemporaryDirectory[str]:
+    """Removed at the end of the process; the next one removes it where that was killed."""
+    return scratch("test")
+
+
+@functools.cache
 def compile_source(source: str, arch: str = "gfx942", flags: tuple[str, ...] = ("-O2",)) -> Path:
     """The code object of a source text that may include device.h."""
-    directory = Path(tempfile.mkdtemp(prefix="kerncap-test-"))
+    directory = Path(tempfile.mkdtemp(dir=_place().name))
     unit, assembly, obj, out = (directory / f"k{kind}" for kind in (".hip", ".s", ".o", ".hsaco"))
     unit.write_text('#include "device.h"\n' + source)
     _zig(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -89,16 +88,16 @@ def cli(ctx: click.Context) -> Any:
     return None
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
+def run(arguments: Sequence[str] | None = None, *, last: bool = False) -> int:
     """Runs a command line and returns its exit code; prints errors, raises nothing but with KERNCAP_DEBUG
-    set.
+    set. `last`: the process ends with it (core/interrupts.py).
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     before_program = words[: words.index("--")] if "--" in words else words
     as_json = "--json" in before_program
     debug = os.environ.get("KERNCAP_DEBUG", "") not in ("", "0")
     try:
-        with interruptible():
+        with interruptible(last=last):
             result: Any = cli.main(args=words, prog_name="kerncap", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
@@ -144,8 +143,7 @@ def main() -> None:
     """`kerncap` on the command line."""
     open_streams()
     try:
-        code = run()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done but the leaving
+        code = run(last=True)
         sys.stdout.flush()
     except BrokenPipeError:
         silence_stdout()

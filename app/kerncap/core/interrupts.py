@@ -88,10 +88,12 @@ def interruption(error: BaseException | None) -> Interrupted | None:
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible(*, last: bool = False) -> Iterator[None]:
     """Turns SIGINT, SIGTERM and SIGHUP into Interrupted for the time of the block, in the main thread.
 
-    Only the first one counts: what follows is the clean-up, which has limits of its own.
+    Only the first one counts: what follows is the clean-up, which has limits of its own. With `last` the
+    process is about to end after the block, and they stay ignored until it is gone: its exit code tells what
+    became of the work. (Ignored, since Python gives handlers of its own back while it ends.)
     """
     if threading.current_thread() is not threading.main_thread() or _State.depth:
         yield
@@ -120,6 +122,6 @@ def interruptible() -> Iterator[None]:
         _State.settled = True
         for number, old in before.items():
             if old is not None:  # None: set from outside of Python
-                signal.signal(number, old)
+                signal.signal(number, signal.SIG_IGN if last else old)
         sys.unraisablehook = unraisable
         _State.depth = 0

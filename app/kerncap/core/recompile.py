@@ -156,8 +156,8 @@ def _limit(arguments: Sequence[str]) -> tuple[float | None, list[str]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`python -m kerncap.cli.recompile [--timeout S] DIR [OUTPUT]`. Returns the exit code; messages go to
-    stderr.
+    """`python -m kerncap.cli.recompile [--timeout S] DIR [OUTPUT]`. Returns the exit code, with which the
+    process is to end; messages go to stderr.
     """
     limit, words = _limit(arguments)
     if limit is None or not 1 <= len(words) <= 2 or words[0].startswith("-"):
@@ -167,7 +167,7 @@ def main(arguments: Sequence[str]) -> int:
         )
         return 2
     try:
-        with interruptible():
+        with interruptible(last=True):
             made = recompile(Path(words[0]), Path(words[1]) if len(words) > 1 else None, limit)
     except KerncapError as error:
         output = getattr(error, "output", "")
