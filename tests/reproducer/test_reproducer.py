@@ -12,11 +12,22 @@ import pytest
 from hip_tree import FLAGS, Tree, clang
 from project import make, program, reproducer
 
+from kerncap.cli.extract_command import show
 from kerncap.core.codeobject import read_code_object
 from kerncap.core.errors import DamagedCaptureError, UsageError
+from kerncap.core.extract import ExtractResult
 from kerncap.core.recompile import recompile
 from kerncap.core.reproducer import machine_code
 from kerncap.core.toolchain import CompileError
+
+HEADER_UNIT = """#include "device.h"
+#include "in header.h"
+template __global__ void axpy<float>(float*, int);
+"""
+HEADER_KERNEL = """#pragma once
+template <typename T>
+__global__ void axpy(T* p, int n) { if (lane() < n) p[lane()] += 1; }
+"""
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -57,6 +68,30 @@ def test_edits_of_variant_and_of_headers_count_and_leave_the_program_alone(out: 
     edit(out / "deps/include/scale.h", "x * FACTOR", "x + FACTOR")
     assert code(recompile(out).object) not in (original, changed)
     assert {p: p.read_bytes() for p in tree.root.rglob("*") if p.is_file()} == before
+
+
+def test_a_kernel_in_a_header_is_edited_there(
+    tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree.write({"src/k.hip": HEADER_UNIT, "include/in header.h": HEADER_KERNEL})
+    flags = [*FLAGS, "-I../include", "-c", "../src/k.hip", "-o", "k.o"]
+    tree.database([("../src/k.hip", [*clang(), *flags])])
+    hsaco = tree.captured("src/k.hip", ["-Iinclude", "-Isrc"])
+    out = tmp_path / "out"
+    info = reproducer(out, hsaco, tree.root)
+    assert info.edit == ("deps/include/in header.h", 3)
+    assert (
+        "$EDITOR 'deps/include/in header.h'   # the kernel is at line 3\nmake rec"
+        in (out / "README.md").read_text()
+    )
+    show(
+        ExtractResult(
+            *("out", "f", "f", "0", 1, "sim:gfx942", "gfx942", (1, 1, 1), (1, 1, 1), 1, 1, 1, 1, 0.1),
+            source=info,
+            baseline={"verdict": "IDENTICAL"},
+        )
+    )
+    assert "Next: edit out/deps/include/in header.h:3, then make -C out" in capsys.readouterr().out
 
 
 def test_tree_moved_away_still_rebuilds_the_same(out: Path, tree: Tree) -> None:  # S6

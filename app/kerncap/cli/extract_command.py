@@ -61,9 +61,13 @@ def show(result: ExtractResult) -> None:
     say(f"  baseline  {result.baseline.get('verdict')}")
     say(f"  output    {result.output}")
     say(f"  program   {_PROGRAM[result.program]}")
-    if source.variant:
+    if source.edit is not None:
         where = shlex.quote(result.output)
-        say(f"Next: edit {result.output}/{source.variant}, then make -C {where} recompile validate")
+        name, line = source.edit
+        say(
+            f"Next: edit {result.output}/{name}{f':{line}' if line else ''}, "
+            f"then make -C {where} recompile validate"
+        )
 
 
 @click.command()

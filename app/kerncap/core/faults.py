@@ -20,6 +20,12 @@ _ALLOCATION = re.compile(r" The nearest allocation is [^.\n]*\.")
 _REGION = "\nThe address is "
 
 
+def place_of(text: str) -> tuple[str, int] | None:
+    """The file and the line that a fault's sentence names, if it names any."""
+    match = _PLACE.search(text)
+    return (match[2], int(match[3])) if match else None
+
+
 def fault_text(text: str, capture: Capture, launch: Launch) -> str:
     """What a fault of `launch` says to a person."""
     if _REGION in text:

@@ -117,6 +117,27 @@ def changed_lines(before: Contents, after: Contents) -> tuple[int, int]:
     return kinds.count("added"), kinds.count("removed")
 
 
+def first_change(before: bytes, after: bytes) -> int:
+    """The first line of `after`, from 1, that is not as in `before`; 0 where both are alike."""
+    if before == after:
+        return 0
+    old, new = _lines(before), _lines(after)
+    pairs = enumerate(zip(old, new, strict=False))
+    alike = next((i for i, (a, b) in pairs if a != b), min(len(old), len(new)))
+    return max(1, min(alike + 1, len(new)))
+
+
+def line_now(before: bytes, after: bytes, line: int) -> int:
+    """Where a line of `before` is in `after`, both from 1; of one that is gone, where it was."""
+    if before == after:
+        return line
+    matcher = difflib.SequenceMatcher(None, _lines(before), _lines(after), autojunk=False)
+    for _, i1, i2, j1, j2 in matcher.get_opcodes():
+        if i1 < line <= i2:
+            return max(1, j1 + min(line - i1, j2 - j1))
+    return line
+
+
 def _lines(content: bytes) -> list[str]:
     return content.decode("utf-8", "replace").splitlines()
 

@@ -71,6 +71,15 @@ class ReproducerInfo:
     notes: tuple[str, ...] = field(default=())
     source_dirs: tuple[tuple[str, bool], ...] = ()
 
+    @property
+    def edit(self) -> tuple[str, int] | None:
+        """The file to edit, relative to the reproducer, and the line (from 1) that the kernel is defined at;
+        0 where that is not known. None without source.
+        """
+        if self.variant is None:
+            return None
+        return defined_at(self.definition, self.files) or (self.variant, 0)
+
     def to_json(self) -> dict[str, object]:
         """The `source` object of extract's document."""
         return {
@@ -83,6 +92,12 @@ class ReproducerInfo:
             "notes": list(self.notes),
             "source_dirs": [{"directory": path, "used": used} for path, used in self.source_dirs],
         }
+
+
+def defined_at(definition: str | None, files: Iterable[str]) -> tuple[str, int] | None:
+    """A definition (`file:line`) as its two parts, where the file is one of the reproducer's `files`."""
+    name, _, line = (definition or "").rpartition(":")
+    return (name, int(line)) if name in files and line.isdecimal() else None
 
 
 def write_reproducer(

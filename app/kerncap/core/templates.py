@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import jinja2
@@ -35,6 +36,7 @@ def render(name: str, **values: object) -> str:
         lstrip_blocks=True,
     )
     environment.filters["make_word"] = make_word
+    environment.filters["shell_word"] = shlex.quote
     environment.filters["fenced"] = fenced
     environment.filters["code"] = code
     return environment.get_template(name).render(**values)

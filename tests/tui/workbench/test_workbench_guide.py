@@ -19,10 +19,13 @@ def test_the_edits_follow_each_other_in_the_demonstrations_kernel(tmp_path: Path
     assert KERNEL in source.read_text()
     copy = tmp_path / "kernel_variant.hip"
     copy.write_bytes(source.read_bytes())
+    other = tmp_path / "other.h"
+    other.write_text("// nothing of the kernel")
     made = []
     for _ in range(4):
-        edit = make_edit(copy)
+        edit = make_edit([other, copy])
         assert edit is not None
+        assert edit[0] == copy
         made.append(copy.read_text())
     hoisted = source.read_text().replace(HOIST.old, HOIST.new)
     wrong = hoisted.replace(WRONG.old, WRONG.new)

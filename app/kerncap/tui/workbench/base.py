@@ -30,6 +30,7 @@ class WorkbenchBase(KerncapScreen):
         self.against = "captured"  # what sources are compared with
         self.marked: int | None = None  # the first of two attempts to compare
         self.files: list[Path] = []
+        self.definition: tuple[str, int] | None = None  # the kernel's file in the reproducer, and its line
         self.chosen_pane = "source"
         self.auto_pane = ""  # the pane that an attempt's outcome brought up
 

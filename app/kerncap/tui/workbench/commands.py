@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from pathlib import Path
 from typing import cast
 
 from textual import work
 from textual.message import Message
 
-from kerncap.core.diagnostics import Diagnostic
 from kerncap.core.errors import KerncapError
 from kerncap.core.history import (
     DiffLine,
@@ -22,21 +19,10 @@ from kerncap.core.history import (
 )
 from kerncap.core.iterations import Iteration, find_iteration
 from kerncap.tui.widgets.bars import Severity
-from kerncap.tui.workbench import editor
-from kerncap.tui.workbench.base import WorkbenchBase
-from kerncap.tui.workbench.source_pane import SourceEditor, SourcePane
+from kerncap.tui.workbench.source_commands import SourceCommands, Told
 from kerncap.tui.workbench.texts import Sides
 
 _AGAINST = ("captured", "previous", "best")
-
-
-class Told(Message):
-    """A worker's sentence for the status line."""
-
-    def __init__(self, text: str, severity: str = "information") -> None:
-        super().__init__()
-        self.text = text
-        self.severity = severity
 
 
 class Diffed(Message):
@@ -60,7 +46,7 @@ class WentBack(Message):
         self.aside = aside
 
 
-class Commands(WorkbenchBase):
+class Commands(SourceCommands):
     """The actions of `WorkbenchScreen`."""
 
     # The loop
@@ -147,154 +133,6 @@ class Commands(WorkbenchBase):
         self.shown.current = (self.shown.current + by) % len(found)
         self.views.draw()
         self.go_to_diagnostic()
-
-    def go_to_diagnostic(self, *, switch: bool = False) -> None:
-        """Puts the source line of the current message into view; on a narrow screen only where `switch`."""
-        if not 0 <= self.shown.current < len(self.shown.diagnostics):
-            return
-        found = self.shown.diagnostics[self.shown.current]
-        path = self._file_of(found)
-        if path is None or not found.line:
-            return
-        pane = self.views.source
-        if path != pane.path and not pane.editing:
-            pane.load(path, str(path.relative_to(self.directory)))
-            self.mark_source()
-        if path == pane.path:
-            if switch and not self.views.wide:
-                self.choose_pane("source")
-            self.call_after_refresh(pane.go_to, found.line)
-
-    def _file_of(self, found: Diagnostic) -> Path | None:
-        """The file in the reproducer that a message names, if it is one."""
-        path = Path(found.path) if found.path else None
-        if path is None:
-            return None
-        path = Path(os.path.normpath(self.directory / path))
-        return path if path.is_relative_to(self.directory) and path.is_file() else None
-
-    # Sources
-
-    def source_files(self) -> list[Path]:
-        """The reproducer's source files, the unit first."""
-        if self.files:
-            return self.files
-        from kerncap.core.watching import Sources
-
-        try:
-            self.files = Sources(self.directory).paths
-        except (KerncapError, OSError):
-            self.files = []
-        return self.files
-
-    def load_sources(self) -> None:
-        """The unit, where no file is shown yet."""
-        files = self.source_files()
-        pane = self.views.source
-        if files and pane.path is None:
-            self._load(files[0])
-
-    def _load(self, path: Path) -> None:
-        trouble = self.views.source.load(path, str(path.relative_to(self.directory)))
-        if trouble:
-            self.tell(trouble, "error")
-        self.mark_source()
-
-    def reload_source(self) -> None:
-        """The file as it is on disk now; while it is edited here, not."""
-        pane = self.views.source
-        if pane.path is not None and not pane.editing:
-            self._load(pane.path)
-
-    def mark_source(self) -> None:
-        """The messages at their lines."""
-        found = self.shown.diagnostics
-        places = {d.path: self._file_of(d) for d in found}
-        self.views.source.mark(found, {p: f for p, f in places.items() if f is not None})
-
-    def action_next_file(self) -> None:
-        """The next of the source files."""
-        files, pane = self.source_files(), self.views.source
-        if pane.editing or not files:
-            return
-        at = files.index(pane.path) if pane.path in files else -1
-        self._load(files[(at + 1) % len(files)])
-
-    # Editing
-
-    def action_edit_here(self) -> None:
-        """The editor in the source pane."""
-        if self.views.source.path is None:
-            self.tell("There is no source to edit.", "warning")
-            return
-        self.choose_pane("source")
-        self.views.source.edit()
-
-    def on_source_editor_save(self, message: SourceEditor.Save) -> None:
-        """^s in the editor."""
-        message.stop()
-        text, written = self.views.source.save()
-        self.tell(text, "information" if written else "warning")
-        if written and not self.watching:
-            self.tell(f"{text} Watching is off: b builds.")
-
-    def on_source_editor_leave(self, message: SourceEditor.Leave) -> None:
-        """esc in the editor."""
-        message.stop()
-        self.leave_editor()
-
-    def leave_editor(self) -> None:
-        """Back to the view. What is not saved is asked about once."""
-        pane: SourcePane = self.views.source
-        if pane.modified and not pane.asked:
-            pane.asked = True
-            self.tell("Not saved: ^s saves, esc again leaves without.", "warning", lasting=True)
-            return
-        pane.leave()
-        self.tell("")
-        self.mark_source()
-
-    def action_example(self) -> None:
-        """The demonstration's next edit."""
-        files = self.source_files()
-        if files and not self.views.source.editing:
-            self._example(files[0])
-
-    @work(thread=True, exclusive=True, group="example", exit_on_error=False)
-    def _example(self, path: Path) -> None:
-        from kerncap.tui.workbench.example import NOT_HERE, make_edit
-
-        try:
-            edit = make_edit(path)
-        except (KerncapError, OSError) as error:
-            self.post_message(Told(str(error), "error"))
-            return
-        if edit is None:
-            self.post_message(Told(NOT_HERE, "warning"))
-        else:
-            self.post_message(Told(f"Edited {path.name}: {edit.what}."))
-
-    async def action_edit(self) -> None:
-        """The user's editor: inside tmux in a split, else in this terminal until it ends."""
-        pane = self.views.source
-        if pane.path is None:
-            self.tell("There is no source to edit.", "warning")
-            return
-        if pane.editing:
-            return
-        settings = self.kerncap.settings
-        words = editor.command(editor.editor_words(settings.editor), pane.path, pane.line)
-        if os.environ.get("TMUX") and settings.editor_split:
-            outcome = await editor.in_split(words, self.directory, aside=self.size.width >= 140)
-        elif self.app.is_headless:
-            outcome = await editor.in_place(words, self.directory)
-        else:
-            with self.app.suspend():
-                outcome = await editor.in_place(words, self.directory)
-            self.refresh()
-        if outcome.sentence:
-            self.tell(outcome.sentence, "error" if outcome.failed else "information")
-        self.reload_source()
 
     # Attempts
 

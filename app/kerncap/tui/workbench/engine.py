@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
 
@@ -13,14 +14,19 @@ from kerncap.core import session as loop
 from kerncap.core.errors import KerncapError
 from kerncap.core.history import (
     KEPT,
+    Contents,
     captured_sources,
     changed_lines,
     iteration_sources,
+    line_now,
     present_sources,
     same_sources,
 )
 from kerncap.core.iterations import Iteration, list_iterations
 from kerncap.core.loop_worker import Request
+
+if TYPE_CHECKING:
+    from kerncap.core.compile_file import CompileFile
 
 MakeBench = Callable[[Path, "str | None"], loop.Bench]
 
@@ -43,6 +49,7 @@ class Facts:
     changed: dict[int, tuple[int, int]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     resumed: bool = False  # the source as it stands has been tried already
+    definition: tuple[str, int] | None = None  # the file that defines the kernel, and the line it is at now
 
 
 class Opened(Message):
@@ -195,7 +202,22 @@ def read_facts(directory: Path) -> Facts:
         changed,
         tuple(problems),
         resumed,
+        _definition(opened.manifest, plan, baseline, present),
     )
+
+
+def _definition(
+    manifest: Mapping[str, Any], plan: CompileFile, captured: Contents, present: Contents
+) -> tuple[str, int] | None:
+    """Where the kernel is defined, in the sources as they stand."""
+    from kerncap.core.reproducer import defined_at
+
+    source = manifest.get("source")
+    found = defined_at(str(source.get("definition")), plan.sources) if isinstance(source, dict) else None
+    if found is None:
+        return None
+    name, line = found
+    return name, line_now(captured.get(name, b""), present.get(name, b""), line)
 
 
 def _changed(directory: Path, iteration: Iteration) -> tuple[int, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from kerncap.demo.edits import HOIST, WRONG, Edit
@@ -15,9 +16,13 @@ def next_edit(text: str) -> Edit | None:
     return next((edit for edit in (HOIST, back, WRONG) if text.count(edit.old) == 1), None)
 
 
-def make_edit(path: Path) -> Edit | None:
-    """Makes the next edit in the file. Raises KerncapError or OSError where it cannot be written."""
-    edit = next_edit(path.read_bytes().decode("utf-8", "replace"))
-    if edit is not None:
-        edit.apply(path)
-    return edit
+def make_edit(paths: Sequence[Path]) -> tuple[Path, Edit] | None:
+    """Makes the next edit in the file that it is for. Raises KerncapError or OSError where it cannot be
+    written.
+    """
+    for path in paths:
+        edit = next_edit(path.read_bytes().decode("utf-8", "replace"))
+        if edit is not None:
+            edit.apply(path)
+            return path, edit
+    return None

@@ -21,6 +21,7 @@ from kerncap.tui.widgets.line_table import component_style
 Piece: TypeAlias = "tuple[str, str | Style]"
 Line: TypeAlias = "Sequence[Piece]"
 
+_UNSEEN_HEIGHT = 12  # of a view that is not on the screen: some lines above the shown one are in view later
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -142,7 +143,7 @@ class LineView(ScrollView, can_focus=True):
         if not self.lines:
             return
         self.cursor = max(0, min(index, len(self.lines) - 1))
-        height = max(1, self.size.height)
+        height = self.size.height or _UNSEEN_HEIGHT
         top = self.scroll_offset.y
         if not top <= self.cursor < top + height:
             y = self.cursor - height // 2 if center else self.cursor - (height - 1) * (self.cursor > top)

@@ -96,6 +96,7 @@ class WorkbenchScreen(Commands):
         self.kernel, self.arch, self.trouble = facts.kernel, facts.arch, ""
         self.model.load(list(facts.iterations), facts.changed)
         self.table.renew(to_newest=True)
+        self.definition = facts.definition
         self.load_sources()
         if facts.problems:
             self.tell(" ".join(facts.problems), "warning", lasting=True)
@@ -109,8 +110,8 @@ class WorkbenchScreen(Commands):
         event, now = message.event, self.kerncap.clock()
         self.model.apply(event, now)
         match event:
-            case loop.Saved():
-                self.reload_source()
+            case loop.Saved(files=files):
+                self.follow(files)
             case loop.Superseded(number=number, iteration=iteration):
                 self.tell(f"Attempt {number} was given up.")
                 if iteration is not None:
@@ -149,6 +150,8 @@ class WorkbenchScreen(Commands):
             self.views.choose(self.chosen_pane)
         if iteration.outcome == "build-failed":
             self.go_to_diagnostic()
+        elif wanted:
+            self.go_to_fault()
 
     def on_stopped(self, message: Stopped) -> None:
         """The loop ended."""

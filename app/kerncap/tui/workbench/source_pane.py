@@ -183,12 +183,14 @@ class SourcePane(Vertical):
             self._diagnostics = found
             self._show()
 
-    def go_to(self, line: int) -> None:
-        """Puts a line, from 1, into view."""
+    def go_to(self, line: int, *, above: int | None = None) -> None:
+        """Puts a line, from 1, into view; with `above`, as the first but for so many lines."""
         if self.editing:
             self.area.move_cursor((max(0, line - 1), 0), center=True)
-        else:
-            self.view.show(line - 1)
+            return
+        self.view.show(line - 1)
+        if above is not None:
+            self.view.scroll_to(y=max(0, line - 1 - above), animate=False, force=True)
 
     def _show(self, *, top: bool = False) -> None:
         plain = self._text.split("\n")
