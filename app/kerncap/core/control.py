@@ -26,6 +26,7 @@ from kerncap.core.scratch import owned_prefix, sweep
 from kerncap.core.scratch import process_start as process_start
 
 MOST_DISPATCHES = 2**63 - 1
+TRITON_HOOK = "triton_hook"  # what Python programs that are watched execute when they import Triton
 _LEAST_FREE = 64 << 20  # a statistics file is sparse, but its rows and names must fit
 
 
@@ -136,6 +137,7 @@ class Session:
             with os.fdopen(fd, "wb") as file:
                 file.write(block.tobytes())
             temporary.rename(where / "control")
+            (where / TRITON_HOOK).symlink_to(Path(__file__).resolve().parent.parent / TRITON_HOOK)
         except FileExistsError:
             raise UsageError(
                 f"{where} exists already; name a directory that does not, or remove it."

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "interpose/common/python_hook.h"
 #include "interpose/hsa/api.h"
 #include "interpose/hsa/hooks.h"
 #include "interpose/hsa/process.h"
@@ -120,6 +121,13 @@ void install_hooks(HsaApiTable& tables, bool profiler_first) {
 }
 
 }  // namespace kerncap::interpose
+
+namespace {
+
+// The library is preloaded: this runs before main, and so before Python starts.
+[[gnu::constructor]] void at_load() { kerncap::interpose::watch_python(); }
+
+}  // namespace
 
 #define KERNCAP_EXPORT extern "C" __attribute__((visibility("default")))
 

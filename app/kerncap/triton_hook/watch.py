@@ -1,0 +1,297 @@
+"""The patches: every kernel that Triton makes or takes from its cache, and every choice of its autotuner, is
+written into the session as a JSON file.
+
+Of Triton this uses what 3.2 to 3.9 have: CompiledKernel.__init__(src, metadata_group, hash), ASTSource's fn,
+signature, constants and attrs, Autotuner's prune_configs, _bench and run. What is not as expected is written
+down as a problem.
+"""
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import sys
+import threading
+import traceback
+
+from kerncap_triton_hook.closure import Closure, is_jit
+from kerncap_triton_hook.values import Unsupported, expression
+
+RECORDS = ""  # set by start.py
+SCHEMA = "kerncap-triton/1"
+# Variables that change what the compiler makes.
+_ENVIRONMENT = (
+    "TRITON_",
+    "AMDGCN_",
+    "DISABLE_",
+    "ENABLE_",
+    "LLVM_",
+    "MLIR_",
+    "NVPTX_",
+    "PTXAS_",
+    "USE_IR_LOC",
+)
+_NOT_KEPT = ("TRITON_CACHE", "TRITON_HOME", "TRITON_DUMP", "TRITON_OVERRIDE", "TRITON_PRINT", "TRITON_KERNEL")
+_lock = threading.Lock()
+_open = {}  # (thread, id of the tuner) -> the record of the tuning that goes on
+_tunings = [0]
+
+
+def _problem():
+    with open(os.path.join(RECORDS, f"problem-{os.getpid()}.txt"), "a", encoding="utf-8") as file:
+        file.write(traceback.format_exc())
+
+
+def guarded(function):
+    """`function`, whose failure is written down and is nobody else's matter."""
+
+    @functools.wraps(function)
+    def run(*arguments):
+        try:
+            return function(*arguments)
+        except Exception:
+            with contextlib.suppress(OSError):
+                _problem()
+            return None
+
+    return run
+
+
+def _write(name, document):
+    path = os.path.join(RECORDS, name)
+    partial = f"{path}.{os.getpid()}.{threading.get_ident()}"
+    with open(partial, "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+    os.replace(partial, path)
+
+
+def _tupled(value):
+    """Metadata went through JSON, which has no tuples."""
+    return tuple(_tupled(part) for part in value) if isinstance(value, (list, tuple)) else value
+
+
+def _options(metadata):
+    """The compile options among the metadata: what the backend's own options have."""
+    from triton.compiler.compiler import make_backend
+
+    values = metadata._asdict() if hasattr(metadata, "_asdict") else dict(metadata)
+    names = make_backend(values["target"]).parse_options({}).__dict__
+    return {name: _tupled(values[name]) for name in names if name in values}
+
+
+def _attributes(attrs):
+    if hasattr(attrs, "to_dict"):  # AttrsDescriptor of Triton 3.2
+        return {"descriptor": repr(attrs.to_dict())}
+    return {"paths": repr(dict(attrs or {}))}
+
+
+def _target(target):
+    return [target.backend, target.arch, target.warp_size]
+
+
+@guarded
+def _record(kernel):
+    binary = kernel.kernel
+    digest = hashlib.sha256(binary).hexdigest()
+    name = digest + ".json"
+    if os.path.exists(os.path.join(RECORDS, name)):
+        return
+    import triton
+
+    document = {
+        "schema": SCHEMA,
+        "code_object": digest,
+        "triton": triton.__version__,
+        "triton_root": os.path.dirname(os.path.dirname(os.path.abspath(triton.__file__))),
+        "python": sys.executable,
+        "kernel": kernel.metadata.name,
+        "target": _target(kernel.metadata.target),
+        "shared": getattr(kernel.metadata, "shared", None),
+        "environment": {
+            key: value
+            for key, value in os.environ.items()
+            if key.startswith(_ENVIRONMENT) and not key.startswith(_NOT_KEPT)
+        },
+    }
+    try:
+        _describe(document, kernel)
+    except Unsupported as problem:
+        document["reason"] = str(problem)
+    except Exception as problem:
+        document["reason"] = f"{type(problem).__name__}: {problem}"
+        _problem()
+    _write(name, document)
+
+
+def _describe(document, kernel):
+    src = kernel.src
+    fn = getattr(src, "fn", None)
+    if fn is None or not is_jit(fn):
+        raise Unsupported(
+            "it was compiled of {} text, not of a Python function".format(getattr(src, "ext", "other"))
+        )
+    closure = Closure()
+    module, name = closure.add_function(fn)
+    scope = fn.fn.__globals__
+
+    def text(value):
+        return expression(value, lambda part: closure.name_in(module, scope, part))
+
+    constants = {}
+    for path, value in src.constants.items():
+        at = (
+            (fn.arg_names.index(path),)
+            if isinstance(path, str)
+            else (path,)
+            if isinstance(path, int)
+            else tuple(path)
+        )
+        key = fn.arg_names[at[0]] if len(at) == 1 else repr(at)
+        try:
+            constants[key] = text(value)
+        except Unsupported as problem:
+            raise Unsupported(f"the constexpr {key} is {problem}, which cannot be written down") from None
+    declared = [p.name for p in fn.params if p.is_constexpr]
+    document.update(
+        module=module,
+        function=name,
+        parameters=list(fn.arg_names),
+        signature={str(key): text(value) for key, value in src.signature.items()},
+        constexprs=constants,
+        declared=declared,
+        attributes=_attributes(src.attrs),
+        options={key: text(value) for key, value in _options(kernel.metadata).items()},
+        modules=closure.modules,
+        unresolved=closure.unresolved,
+    )
+
+
+def patch_compiler(module):
+    """Every CompiledKernel is written down when it is made."""
+    original = module.CompiledKernel.__init__
+
+    @functools.wraps(original)
+    def made(self, *arguments, **keywords):
+        original(self, *arguments, **keywords)
+        _record(self)
+
+    module.CompiledKernel.__init__ = made
+
+
+# ---- the autotuner -----------------------------------------------------------------------
+
+
+def _key(tuner):
+    return threading.get_ident(), id(tuner)
+
+
+def _config(config):
+    row = {"constexprs": {}, "options": {}, "times_ms": None, "chosen": False, "grid": None}
+    for key, value in config.all_kwargs().items():
+        place = "constexprs" if key in config.kwargs else "options"
+        try:
+            row[place][key] = expression(value)
+        except Unsupported as problem:
+            row["problem"] = f"{key} is {problem}"
+    return row
+
+
+def _grid(grid, names):
+    if callable(grid):
+        grid = grid(names)
+    numbers = [int(n) for n in grid]
+    return numbers + [1] * (3 - len(numbers))
+
+
+@guarded
+def _tuning_begins(tuner, configs, keywords):
+    fn = tuner.fn
+    while not is_jit(fn):
+        fn = fn.fn
+    with _lock:
+        _tunings[0] += 1
+        number = _tunings[0]
+    document = {
+        "schema": SCHEMA,
+        "module": fn.fn.__module__,
+        "function": fn.fn.__name__,
+        "finished": False,
+        "candidates": [],
+    }
+    for config in configs:
+        row = _config(config)
+        try:
+            names = dict(tuner.nargs or {}, **keywords)
+            row["grid"] = _grid(keywords.get("grid"), dict(names, **config.all_kwargs()))
+        except Exception:
+            row["grid"] = None
+        document["candidates"].append(row)
+    name = f"tuning-{os.getpid()}-{number}.json"
+    _open[_key(tuner)] = (name, document, list(configs))
+    _write(name, document)
+
+
+@guarded
+def _candidate_timed(tuner, config, times):
+    found = _open.get(_key(tuner))
+    if found is None:
+        return
+    name, document, configs = found
+    for row, other in zip(document["candidates"], configs):
+        if other is config:
+            values = list(times) if isinstance(times, (list, tuple)) else [times]
+            row["times_ms"] = [float(t) if float(t) < float("inf") else None for t in values]
+    _write(name, document)
+
+
+@guarded
+def _tuning_ends(tuner):
+    found = _open.pop(_key(tuner), None)
+    if found is None:
+        return
+    name, document, configs = found
+    best = getattr(tuner, "best_config", None)
+    kept = getattr(tuner, "configs_timings", None) or {}
+    for row, config in zip(document["candidates"], configs):
+        row["chosen"] = config is best or (best is not None and str(config) == str(best))
+        if row["times_ms"] is None and config in kept:  # its times came from a file of Triton's
+            values = kept[config]
+            row["times_ms"] = [float(t) for t in (values if isinstance(values, (list, tuple)) else [values])]
+    document["finished"] = best is not None
+    _write(name, document)
+
+
+def patch_autotuner(module):
+    """Candidates are written down before they are timed, times as they come, and the choice at the end."""
+    prune, bench, run = module.Autotuner.prune_configs, module.Autotuner._bench, module.Autotuner.run
+
+    @functools.wraps(prune)
+    def prune_configs(self, keywords, *arguments, **more):
+        configs = prune(self, keywords, *arguments, **more)
+        _tuning_begins(self, configs, keywords)
+        return configs
+
+    @functools.wraps(bench)
+    def _bench(self, *arguments, config, **meta):
+        times = bench(self, *arguments, config=config, **meta)
+        _candidate_timed(self, config, times)
+        return times
+
+    @functools.wraps(run)
+    def wrapped(self, *arguments, **keywords):
+        try:
+            return run(self, *arguments, **keywords)
+        finally:
+            if _open:
+                _tuning_ends(self)
+
+    module.Autotuner.prune_configs = prune_configs
+    module.Autotuner._bench = _bench
+    module.Autotuner.run = wrapped
+
+
+PATCHES = {
+    "triton.compiler.compiler": patch_compiler,
+    "triton.runtime.autotuner": patch_autotuner,
+}
