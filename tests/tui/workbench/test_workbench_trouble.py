@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import shutil
 import threading
@@ -9,9 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from workbench_stage import FakeBench, Result, workbench
+from workbench_stage import FakeBench, Result, record, workbench
 
 from kerncap.core.errors import DeviceError, UsageError
+from kerncap.core.history import present_sources
 from kerncap.core.iterations import list_iterations
 from kerncap.core.replayer import KernelFault
 from kerncap.tui.settings import Settings
@@ -179,6 +181,48 @@ async def test_damaged_records_are_said_and_the_rest_is_there(out: Path) -> None
     async with workbench(out) as bench:
         await bench.until(lambda: "002/iteration.json" in bench.told)
         assert bench.screen.model.numbers == [1, 3, 4]
+
+
+def kept(out: Path, *outcomes: str) -> None:
+    """So many attempts on disk, each with the source as it stands."""
+    for number, outcome in enumerate(outcomes, 1):
+        folder = out / f"iterations/{number:03d}"
+        for name, content in present_sources(out).items():
+            path = folder / "source" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        built = outcome != "build-failed"
+        more = {} if built else {"timing": {}, "validation": {}}
+        (folder / "iteration.json").write_text(json.dumps(record(number, 7180.0, outcome, **more)))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 24), (120, 40)])
+async def test_the_selected_attempt_is_in_view_with_its_whole_verdict(
+    out: Path, size: tuple[int, int]
+) -> None:
+    kept(out, *["passed"] * 29, "build-failed")
+    async with workbench(out, size=size) as bench:
+        await bench.until(lambda: bench.screen.model.ready)
+
+        def selected() -> list[str]:
+            table = bench.screen.table
+            lines = [strip.text.strip() for strip in bench.app.screen._compositor.render_strips()]
+            rows = [line for line in lines if line.lstrip("★ ").startswith(f"{table.number} ")]
+            return [row for row in rows if "attempts of" not in row]
+
+        assert bench.screen.table.number == 30
+        assert len(selected()) == 1
+        assert "does not build" in selected()[0]
+        bench.edit("i < n", "i + 1 <= n")
+        await bench.attempts(31)
+        assert bench.screen.table.number == 31
+        assert "IDENTICAL" in selected()[0]
+        bench.screen.table.select("3")
+        await bench.pilot.pause()
+        await bench.pilot.press("u")
+        await bench.attempts(32)
+        assert bench.screen.table.number == 32
+        assert len(selected()) == 1
 
 
 @pytest.mark.parametrize("size", [(40, 10), (30, 6), (80, 24), (200, 50)])

@@ -224,12 +224,15 @@ class LineTable(ScrollView, can_focus=True):
             self.post_message(self.Moved(self, self.cursor))
 
     def _show_cursor(self) -> None:
-        height = max(1, self.size.height - 1)
+        height = self.size.height - 1
         top = self.scroll_offset.y
+        if height < 1:
+            return  # not on the screen yet: `on_resize` comes
+        # By force: a table that has just grown past its height does not know yet that it scrolls.
         if self._index < top:
-            self.scroll_to(y=self._index, animate=False)
+            self.scroll_to(y=self._index, animate=False, force=True)
         elif self._index >= top + height:
-            self.scroll_to(y=self._index - height + 1, animate=False)
+            self.scroll_to(y=self._index - height + 1, animate=False, force=True)
 
     def action_move(self, by: int) -> None:
         """One row up or down."""

@@ -10,12 +10,13 @@ from kerncap.tui.workbench.model import Model, Row
 from kerncap.tui.workbench.validation_text import verdict_style
 
 _TABLE = {"good": "good", "bad": "bad", "warn": "warn"}
-_VERDICT = 19
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `least` is the width of the table from which on it is shown."""
+    """One column. `least` is the width of the table from which on it is shown: the verdict, which comes after
+    all of them, is never cut for it.
+    """
 
     title: str
     width: int
@@ -23,14 +24,14 @@ class Column:
 
 
 COLUMNS = (
-    Column("#", 5),
-    Column("lines", 9, 64),
-    Column("compile", 9, 78),
-    Column("replay", 8, 96),
-    Column("compare", 8, 96),
-    Column("median", 19),
-    Column("vs captured", 12),
-    Column("vs best", 9, 64),
+    Column("#", 4),
+    Column("lines", 9, 72),
+    Column("compile", 9, 86),
+    Column("replay", 8, 102),
+    Column("compare", 8, 102),
+    Column("median", 18),
+    Column("vs captured", 12, 56),
+    Column("vs best", 9, 72),
 )
 
 
