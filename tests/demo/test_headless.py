@@ -65,7 +65,7 @@ def test_it_tells_the_story(tmp_path: Path) -> None:
         "mul_mat_vec_q",
         "verdict: IDENTICAL",
         "verdict: FAIL",
-        "the first: [0] at 0x",
+        "the first: dst_gate[0] at 0x",
         "All as it should be",
     ):
         assert text in done.stdout

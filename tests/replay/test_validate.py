@@ -10,6 +10,7 @@ from make_capture import CODE_SEGMENT, Memory, Spec
 
 from kerncap.core.compare import Tolerance
 from kerncap.core.validate import Validator
+from kerncap.core.wording import element_text
 from kernels import arguments, compile_source, spec
 
 A = 0x7E1000000000
@@ -71,6 +72,30 @@ def test_a_wrong_variant_fails_with_its_first_element(validator: MakeValidator) 
     assert region["max_abs"] == pytest.approx(float(b[77]), rel=1e-6)
     assert "element 77" in result.reason
     assert result.exit_code == 1
+
+
+def test_the_first_element_is_named_by_what_it_counts_from(validator: MakeValidator) -> None:
+    source = """extern "C" __global__ void k(const float* src, float* dst) {
+      const int i = threadIdx.x; dst[i] = src[i] + %s; }"""
+    x, skip = np.arange(64, dtype=np.float32), 100  # dst does not begin where its region does
+    before = np.zeros(256, np.float32)
+    after = before.copy()
+    after[skip : skip + 64] = x + 1
+    words = arguments(A, B + 4 * skip)
+    memory = [Memory(A, x), Memory(B, before, after)]
+    options = {"items": 64, "demangled": "k(float const*, float*)"}
+    wrong = source % "(i == 7 ? 2 : 1)"
+    named = compile_source(source % "1", flags=("-O2", "-g"))
+    v = validator(spec(named, "k", memory, words, **options))
+    result = v.validate(compile_source(wrong))
+    place = f"0x{B + 4 * (skip + 7):x}, byte {4 * (skip + 7)} of region 2, 1024 bytes"
+    assert f"1 element differs; the first: element 7 of dst ({place}) is 9.0, should be 8.0" in result.reason
+    first = next(r["first"] for r in result.regions if r["mismatches"])
+    assert (first["argument"], first["base"]) == ("dst", f"0x{B + 4 * skip:x}")
+    assert element_text(first).startswith("dst[7] at ")
+    v = validator(spec(compile_source(source % "1"), "k", memory, words, **options))  # names nothing
+    result = v.validate(compile_source(wrong))
+    assert f"element 7 of what begins at byte {4 * skip} of region 2 (0x{B:x}, 1024 bytes)" in result.reason
 
 
 def test_in_place_kernels_replay_from_the_state_before(validator: MakeValidator) -> None:  # C1

@@ -108,14 +108,19 @@ NOT_KNOWN = "not known"
 
 class TypeMap:
     """What is known of a capture's memory. `fallback` names the dtype of memory that is not in `typed`, when
-    it is first asked for.
+    it is first asked for; `arguments` are the names of pointer arguments by what they point to.
     """
 
     def __init__(
-        self, capture: Capture, typed: list[Typed], fallback: Callable[[], str | None] | None = None
+        self,
+        capture: Capture,
+        typed: list[Typed],
+        fallback: Callable[[], str | None] | None = None,
+        arguments: Mapping[int, str] | None = None,
     ) -> None:
         self._capture = capture
         self._fallback = fallback
+        self.arguments = arguments or {}
         # The first declaration of an address wins: callers put the better sources first.
         best: dict[int, Typed] = {}
         for item in typed:
@@ -177,6 +182,8 @@ def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) 
     except CodeObjectError:
         return TypeMap(capture, typed, fallback)
     pointers = _pointers(capture, kernel)
+    called = _argument_names(kernel, debug)
+    named = {address: called[i] for i, address in reversed(pointers) if called[i]}  # the first one counts
     roots: list[tuple[str, int, Pointed[Layout]]] = []
     if debug is not None and len(debug.parameters) == len(kernel.explicit_arguments):
         roots += [("debug information", *root) for root in _from_debug(capture, kernel, debug)]
@@ -201,7 +208,15 @@ def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) 
         for address, layout in follow(capture, [(at, p) for name, at, p in roots if name == source])
         if told.declared(address) is None
     ]
-    return TypeMap(capture, [*typed, *arguments, *followed], fallback)
+    return TypeMap(capture, [*typed, *arguments, *followed], fallback, named)
+
+
+def _argument_names(kernel: Kernel, debug: KernelDebug | None) -> list[str]:
+    """Of each explicit argument, from the metadata or debug information; empty where neither has one."""
+    names = [a.name.removesuffix(".coerce") for a in kernel.explicit_arguments]
+    if debug is None or len(debug.parameters) != len(names):
+        return names
+    return [p.name or name for name, p in zip(names, debug.parameters, strict=True)]
 
 
 def _variables(capture: Capture, code: CodeObject) -> list[Typed]:

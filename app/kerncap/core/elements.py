@@ -35,6 +35,7 @@ class Elements:
     addresses: Addresses
     expected: npt.NDArray[Any]  # bits
     actual: npt.NDArray[Any]
+    argument: str = ""  # the kernel's, where that points to element 0
 
 
 def _chunks(differences: Differences) -> Iterator[npt.NDArray[np.void]]:
@@ -81,13 +82,15 @@ def elements(differences: Differences, types: TypeMap) -> Iterator[Elements]:
             lo, hi = np.searchsorted(addresses, [begin, end])
             if lo < hi:
                 part = (addresses[lo:hi], expected[lo:hi], actual[lo:hi])
-                yield from _typed_elements(region, layout, anchor, *part)
+                name = types.arguments.get(anchor, "")
+                yield from _typed_elements(region, layout, anchor, name, *part)
 
 
 def _typed_elements(
     region: int,
     layout: Layout,
     anchor: int,
+    argument: str,
     addresses: Addresses,
     expected: npt.NDArray[np.uint8],
     actual: npt.NDArray[np.uint8],
@@ -108,15 +111,16 @@ def _typed_elements(
         found = actual[index].reshape(-1).view(_UNSIGNED[size])
         differ = wanted != found
         if bool(differ.any()):
-            yield Elements(
-                region, layout, part.dtype, anchor, addresses[first[differ]], wanted[differ], found[differ]
-            )
+            chosen = (addresses[first[differ]], wanted[differ], found[differ])
+            yield Elements(region, layout, part.dtype, anchor, *chosen, argument)
     rest = ~covered & (expected != actual)
     if bool(rest.any()):
-        yield Elements(region, BYTES, "bytes", anchor, addresses[rest], expected[rest], actual[rest])
+        left = (addresses[rest], expected[rest], actual[rest])
+        yield Elements(region, BYTES, "bytes", anchor, *left, argument)
 
 
 def describe(part: Elements, i: int) -> dict[str, Any]:
+    """One element: its index counts from `base`, where `argument` points to (null: no argument does)."""
     address = int(part.addresses[i])
     size = SIZES[part.dtype]
     stride = part.layout.stride if part.layout is not BYTES else 1
@@ -132,6 +136,8 @@ def describe(part: Elements, i: int) -> dict[str, Any]:
     return {
         "index": (address - part.anchor) // stride,
         "address": f"0x{address:x}",
+        "base": f"0x{part.anchor:x}",
+        "argument": part.argument or None,
         "expected": show(part.expected),
         "actual": show(part.actual),
     }

@@ -37,7 +37,7 @@ from kerncap.core.verdict import (
     ValidateResult,
     figures,
 )
-from kerncap.core.wording import first_mismatch, where
+from kerncap.core.wording import differing, first_mismatch, where
 
 __all__ = ["ValidateResult", "Validator", "validate"]
 
@@ -249,7 +249,7 @@ class Validator:
             how = (
                 "within the tolerance" if tolerance.given else "only in the sign of zero or the bits of a NaN"
             )
-            result.reason = f"{analysis.tolerated} elements differ {how}"
+            result.reason = f"{differing(analysis.tolerated)} {how}"
         return None
 
     def _silent_fails(

@@ -30,18 +30,23 @@ def where(capture: Capture, ranges: RangeList) -> str:
     return text if ranges.count == 1 else f"{text}, and {ranges.count - 1} more places"
 
 
+def differing(count: int, what: str = "element") -> str:
+    """ "1 element differs", "2 elements differ"."""
+    return f"1 {what} differs" if count == 1 else f"{count} {what}s differ"
+
+
 def first_mismatch(capture: Capture, analysis: Analysis) -> str:
     """How many elements differ, and the first of them."""
     firsts = [s for s in analysis.regions.values() if s.first is not None]
     if not firsts:
-        return f"{analysis.mismatches} bytes differ"
+        return differing(analysis.mismatches, "byte")
     stats = min(firsts, key=lambda s: int((s.first or {"address": "0x0"})["address"], 16))
     first = stats.first or {}
     extra = ", among them NaNs that the reference does not have" if stats.new_nans else ""
-    place = region_name(capture, stats.region, int(first["address"], 16))
+    element = _element(capture, stats.region, first)
     text = (
-        f"{analysis.mismatches} elements differ{extra}; the first: element {first['index']} of {place} "
-        f"is {first['actual']}, should be {first['expected']}"
+        f"{differing(analysis.mismatches)}{extra}; the first: {element} is {first['actual']}, should be "
+        f"{first['expected']}"
     )
     if "range" in first:
         low, high = first["range"]
@@ -49,9 +54,23 @@ def first_mismatch(capture: Capture, analysis: Analysis) -> str:
     return text
 
 
+def _element(capture: Capture, ident: int, first: Mapping[str, Any]) -> str:
+    """An element by where its index counts from: an argument, the region, or a place in that."""
+    address, base = int(first["address"], 16), int(first["base"], 16)
+    region = next((r for r in capture.regions if r.id == ident), None)
+    if region is not None and first["argument"]:
+        place = f"0x{address:x}, byte {address - region.address} of region {ident}, {region.bytes} bytes"
+        return f"element {first['index']} of {first['argument']} ({place})"
+    whole = region_name(capture, ident, address)
+    if region is not None and base > region.address:
+        whole = f"what begins at byte {base - region.address} of {whole}"
+    return f"element {first['index']} of {whole}"
+
+
 def element_text(first: Mapping[str, Any]) -> str:
     """The first element that differs, as a verdict's `first` has it."""
-    return f"[{first['index']}] at {first['address']}: {first['actual']}, should be {first['expected']}"
+    name = f"{first.get('argument') or ''}[{first['index']}]"
+    return f"{name} at {first['address']}: {first['actual']}, should be {first['expected']}"
 
 
 def region_name(capture: Capture, ident: int, address: int) -> str:
