@@ -400,6 +400,20 @@ async def test_the_detail_pane_ends_with_the_last_figures() -> None:
         assert "calls    70, 70 of them timed" in st.text()
 
 
+async def test_a_paused_detail_pane_is_of_the_same_moment_as_the_ranking() -> None:
+    async with stage() as st:
+        await st.show(*five(1))
+        await st.show(*five(7))  # too soon for the detail pane
+        await st.press("p")
+        assert "calls    70, 70 of them timed" in st.text()
+        await st.show(*five(9), elapsed_s=9.0)
+        st.program.ends(0)
+        await st.settle()
+        assert "calls    70, 70 of them timed" in st.text()
+        await st.press("p")
+        assert "calls    90, 90 of them timed" in st.text()
+
+
 async def test_a_program_that_cannot_start_is_a_sentence() -> None:
     async with stage() as st:
         st.program.fails("program './decode' does not exist.")
@@ -503,3 +517,23 @@ async def test_the_output_pane_is_as_high_as_it_needs_up_to_a_limit() -> None:
         st.program.ends(0)
         await st.press("r")
         assert pane.size.height == 3
+
+
+@pytest.mark.parametrize("size", [(120, 24), (80, 24), (200, 50)])
+async def test_the_detail_pane_has_the_whole_width_at_once(size: tuple[int, int]) -> None:
+    async with stage(size) as st:
+        await st.show()
+        pane = st.leaderboard.query_one("#detail")
+        if pane.display:
+            await st.press("d")
+        await st.press("d")
+        line = next(line for line in st.text().splitlines() if "8192 x 1 x 1 work-items" in line)
+        assert "in 128 workgroups" in line
+        where = Found(
+            note="12 files define this name, not proven to be what runs; extraction asks the compiler"
+        )
+        st.leaderboard._sources[st.leaderboard.table.selected.id] = where  # type: ignore[union-attr]
+        await st.show(*five(2), elapsed_s=2.0)
+        await st.press("down", "up")
+        assert where.note in " ".join(pane.text.split())
+        assert max(map(len, pane.text.splitlines())) <= pane.size.width

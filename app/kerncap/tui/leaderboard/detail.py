@@ -105,9 +105,13 @@ class DetailPane(LineView):
     def __init__(self) -> None:
         super().__init__(id="detail")
         self._shown = ""
+        self._about: tuple[KernelStats | None, Found, str] = (None, _NOTHING, "")
 
     def show_kernel(self, kernel: KernelStats | None, source: Found = _NOTHING, clock: str = "") -> None:
         """Shows a kernel; the place on its page stays while it is the same one."""
+        self._about = (kernel, source, clock)
+        if not self.size.width:
+            return  # not on the screen yet: `on_resize` comes
         lines = lines_of(kernel, source, clock, self.size.width)
         if lines == self.lines:
             return
@@ -124,3 +128,7 @@ class DetailPane(LineView):
             self.size.width, max(height, min(self.virtual_size.height, self.size.height))
         )
         self.refresh()
+
+    def on_resize(self) -> None:
+        """Another width, also by a scroll bar that comes: other lines."""
+        self.show_kernel(*self._about)

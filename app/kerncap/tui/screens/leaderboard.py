@@ -217,8 +217,7 @@ class LeaderboardScreen(KerncapScreen):
             self.tell("; ".join(self._latest.notes), "warning", lasting=True)
         self.table.idle_text = "No dispatch was seen."
         self.table.rank()
-        if not self._heading.paused:
-            self._show_detail()  # of the last figures, which may have come too soon after the ones before
+        self._show_detail()  # as the ranking is; the last figures may have come too soon
         self._hint()
 
     @on(ProgramFailed)
@@ -376,7 +375,7 @@ class LeaderboardScreen(KerncapScreen):
         paused = not self._heading.paused
         if not paused:
             self.table.take(self._latest)
-            self._show_detail()
+        self._show_detail()
         self._show_heading(paused=paused, board=self.table.board)
 
     def action_wide(self) -> None:
