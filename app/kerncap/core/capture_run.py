@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kerncap.core import triton_record
 from kerncap.core.control import CaptureRequest, CaptureStatus, Session, process_start
 from kerncap.core.devices import Device, full_environment
 from kerncap.core.errors import UsageError, WorkloadError
@@ -132,7 +133,10 @@ def run(request: RunRequest, on_progress: OnProgress | None = None) -> Captured 
             stderr=request.stderr,
             session=session.directory,
         ) as workload:
-            return _Run(request, session, reader, workload, on_progress).wait()
+            outcome = _Run(request, session, reader, workload, on_progress).wait()
+            if isinstance(outcome, Captured):
+                triton_record.keep(session.directory, request.output)
+            return outcome
 
 
 class _Run:

@@ -61,9 +61,11 @@ class Target:
     def parse(cls, text: str) -> Target:
         """From a full target id, or from what `--offload-arch` takes ("gfx942:xnack-")."""
         head, *features = text.split(":")
-        triple, dash, arch = head.rpartition("--")
-        if not dash:
-            triple, arch = "amdgcn-amd-amdhsa", head
+        # ARCH-VENDOR-OS-ENVIRONMENT-PROCESSOR; LLVM 23 writes "amdgpu9.42-amd-amdhsa-unknown-gfx942".
+        parts = head.split("-", 4)
+        triple, arch = ("-".join(parts[:3]), parts[4]) if len(parts) == 5 else ("amdgcn-amd-amdhsa", head)
+        if triple.startswith("amdgpu"):
+            triple = triple.replace(triple.partition("-")[0], "amdgcn", 1)
         return cls(triple, arch, {f[:-1]: f[-1] == "+" for f in features if f[-1:] in ("+", "-")})
 
     @property

@@ -65,6 +65,11 @@ class CompileFile:
         return self.target.triple.startswith("nvptx")
 
     @property
+    def triton(self) -> bool:
+        """Whether Triton compiles it."""
+        return self.variant.endswith(".py")
+
+    @property
     def output(self) -> str:
         """What a rebuild writes, where nothing else is named."""
         return OUTPUT_CUDA if self.cuda else OUTPUT

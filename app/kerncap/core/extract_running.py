@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kerncap.core import triton_record
 from kerncap.core.capture_run import (
     CAPTURE_LIMIT_S,
     STAGES,
@@ -100,6 +101,7 @@ def extract_running(
             except BaseException:
                 _cancel(opened)
                 raise
+            triton_record.keep(opened.directory, partial / "capture")
             result = finish(
                 partial,
                 device=device,

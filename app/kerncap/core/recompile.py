@@ -23,6 +23,7 @@ from kerncap.core.interrupts import interruptible
 from kerncap.core.nvcc_compile import NvccCompile
 from kerncap.core.toolchain import CompileError
 from kerncap.core.units import size
+from kerncap.core.triton_compile import TritonCompile
 
 LIMIT_S = 600.0  # of one compile
 _PLACE = re.compile(r"^(?P<lead>(?:In file included from |\s+from )?)(?P<path>[^:\n]+):(?P<line>\d+)", re.M)
@@ -100,7 +101,9 @@ def _build(
     return Recompiled(output, show_copies(plan, compiled.output), seconds, words, compile_.compiler.note)
 
 
-def _compile(directory: Path, plan: CompileFile) -> DeviceCompile | NvccCompile:
+def _compile(directory: Path, plan: CompileFile) -> DeviceCompile | NvccCompile | TritonCompile:
+    if plan.triton:
+        return TritonCompile(directory, plan.command)
     if plan.cuda:
         copies = {original: directory / copy for original, copy in plan.files.items()}
         return NvccCompile.of(plan.command, plan.target, plan.symbol, copies)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kerncap.core import manifest, records
+from kerncap.core import manifest, records, triton_record
 from kerncap.core.codeobject import CodeObject, read_code_object
 from kerncap.core.compile_command import CompileCommand
-from kerncap.core.compile_file import NAME, OVERLAY, PRISTINE, CompileFile, layout_of
+from kerncap.core.compile_file import NAME, OUTPUT, OUTPUT_CUDA, OVERLAY, PRISTINE, CompileFile, layout_of
 from kerncap.core.cubin import Cubin
 from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.files import write_atomically
@@ -214,6 +214,13 @@ def write_project(
             source_dirs=_used(source_dirs, ()),
         )
         _write_texts(out, "hsaco", facts, info, captured)
+        return info
+    record = triton_record.read(out / "capture")
+    if record is not None and language is None:
+        from kerncap.core.triton_project import write_triton  # it builds on this module
+
+        info = write_triton(out, facts, captured, record, progress)
+        _write_texts(out, "triton" if info.variant else "hsaco", facts, info, captured)
         return info
     finding = find_source(
         SourceRequest(
@@ -414,6 +421,7 @@ def _write_texts(
         "python": sys.executable,
         "compile_file": NAME,
         "cuda": isinstance(captured, Cubin),
+        "made": OUTPUT_CUDA if isinstance(captured, Cubin) else OUTPUT,
     }
     for name in ("README.md", "Makefile"):
         text = render(f"{kind}/{name}.j2", **values)

@@ -76,8 +76,9 @@ def _options(metadata):
     from triton.compiler.compiler import make_backend
 
     values = metadata._asdict() if hasattr(metadata, "_asdict") else dict(metadata)
-    names = make_backend(values["target"]).parse_options({}).__dict__
-    return {name: _tupled(values[name]) for name in names if name in values}
+    values = {name: _tupled(value) if isinstance(value, list) else value for name, value in values.items()}
+    names = make_backend(values["target"]).parse_options(dict(values)).__dict__
+    return {name: values[name] for name in names if name in values}
 
 
 def _attributes(attrs):

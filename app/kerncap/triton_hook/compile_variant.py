@@ -1,0 +1,176 @@
+"""Compiles a reproducer's kernel_variant.py by the program's own Python and Triton:
+
+    python compile_variant.py DIR OUTPUT [OVERRIDE]
+
+OVERRIDE is JSON: {"constexprs": {name: expression}, "options": {...}, "grid": [x, y, z]}, laid over what
+pinned() returns. Writes the code object to OUTPUT and how it is launched to OUTPUT.launch.json. The user's
+Triton cache is neither read nor written.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+import types
+
+_ENVIRONMENT = (
+    "TRITON_",
+    "AMDGCN_",
+    "DISABLE_",
+    "ENABLE_",
+    "LLVM_",
+    "MLIR_",
+    "NVPTX_",
+    "PTXAS_",
+    "USE_IR_LOC",
+)
+_TOP = ("num_warps", "num_stages", "waves_per_eu", "num_ctas", "maxnreg")
+
+
+def _environment(record, cache):
+    for name in list(os.environ):
+        if name.startswith(_ENVIRONMENT):
+            del os.environ[name]
+    os.environ.update(record["environment"])
+    os.environ["TRITON_CACHE_DIR"] = cache
+
+
+def _paths(record, directory):
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != here]
+    sys.path.insert(0, record["triton_root"])
+    sys.path.insert(0, directory)
+    sys.dont_write_bytecode = True
+
+
+def _load(directory, record):
+    """kernel_variant.py as the module that its kernel came from, so that names made of it stay."""
+    path = os.path.join(directory, "kernel_variant.py")
+    module = types.ModuleType(record["module"])
+    module.__file__ = path
+    sys.modules["kernel_variant"] = module
+    with open(path, encoding="utf-8") as file:
+        code = compile(file.read(), path, "exec")
+    exec(code, module.__dict__)
+    return module
+
+
+def _is_jit(value):
+    return hasattr(value, "fn") and hasattr(value, "src") and hasattr(value, "raw_src")
+
+
+def _as_it_was(function, told, module):
+    """A function that was not edited says where it was: debug information and derived names stay the same."""
+    function.fn.__module__ = module
+    function.fn.__qualname__ = told["qualname"]
+    full = module + "." + told["qualname"]
+    values = {"__module__": module, "module": module, "__qualname__": told["qualname"], "_fn_name": full}
+    if getattr(function, "_fn_name", None) == function.fn.__name__:
+        values.pop("_fn_name")  # Triton 3.2: the name alone
+    if function.src == told["source"] and told.get("raw"):
+        raw = told["raw"].splitlines(True)
+        line = told["line"]
+        at = next((i for i, text in enumerate(raw) if text.lstrip().startswith("def ")), 0)
+        indent = len(raw[at]) - len(raw[at].lstrip())
+        values.update(
+            raw_src=raw,
+            starting_line_number=line,
+            file_name=told["file"],
+            def_file_line_number=line + at,
+            def_file_col_number=getattr(function, "def_file_col_number", 0)
+            + indent,  # here it is not indented
+        )
+        function.fn.__code__ = function.fn.__code__.replace(co_filename=told["file"])
+    for name, value in values.items():
+        if hasattr(function, name):
+            setattr(function, name, value)
+
+
+def _restore(record, module):
+    for name, told in record["modules"].items():
+        place = module
+        if name != record["module"]:
+            place = sys.modules.get("deps." + name.replace(".", "__"))
+        for function, row in told["functions"].items():
+            found = getattr(place, function, None)
+            if found is not None and _is_jit(found):
+                _as_it_was(found, row, name)
+
+
+def _attributes(record, pinned):
+    descriptor = record["attributes"].get("descriptor")
+    if descriptor is None:
+        return pinned["attributes"]
+    from triton.backends.compiler import AttrsDescriptor  # Triton 3.2
+
+    return AttrsDescriptor.from_dict(eval(descriptor))
+
+
+def _configuration(module, override):
+    pinned = module.pinned()
+    names = module.__dict__
+    constexprs = dict(pinned["specialized"], **pinned["constexprs"])
+    options = dict(pinned["options"], **{name: pinned[name] for name in _TOP if name in pinned})
+    for name, text in override.get("constexprs", {}).items():
+        constexprs[name] = eval(text, names)
+    for name, text in override.get("options", {}).items():
+        options[name] = eval(text, names)
+    grid = override.get("grid") or pinned["grid"]
+    return pinned, constexprs, options, [int(n) for n in grid]
+
+
+def build(directory, output, override):
+    """Compiles; returns the document of how the result is launched."""
+    with open(os.path.join(directory, "capture", "triton.json"), encoding="utf-8") as file:
+        record = json.load(file)
+    cache = tempfile.mkdtemp(prefix="triton-", dir=os.path.dirname(output))
+    try:
+        _environment(record, cache)
+        _paths(record, directory)
+        import triton
+        from triton.backends.compiler import GPUTarget
+        from triton.compiler import ASTSource
+        from triton.compiler.compiler import make_backend
+
+        if triton.__version__ != record["triton"]:
+            print(
+                f"Triton {triton.__version__} compiles; the program's was {record['triton']}", file=sys.stderr
+            )
+        module = _load(directory, record)
+        _restore(record, module)
+        pinned, constexprs, options, grid = _configuration(module, override)
+        keys = {(eval(key) if key.startswith("(") else key): value for key, value in constexprs.items()}
+        target = GPUTarget(*record["target"])
+        kernel = getattr(module, record["function"])
+        kinds = type(make_backend(target).parse_options(dict(options))).__dataclass_fields__
+        options = {name: value for name, value in options.items() if name in kinds and kinds[name].init}
+        source = ASTSource(kernel, pinned["signature"], keys, _attributes(record, pinned))
+        made = triton.compile(source, target=target, options=options)
+        binary = made.kernel
+        document = {
+            "schema": "kerncap-launch/1",
+            "sha256": hashlib.sha256(binary).hexdigest(),
+            "grid": grid + [1] * (3 - len(grid)),
+            "threads": made.metadata.num_warps * made.metadata.target.warp_size,
+            "shared": made.metadata.shared,
+        }
+        for path, data in (
+            (output + ".launch.json", json.dumps(document, indent=2).encode() + b"\n"),
+            (output, binary),
+        ):
+            partial = os.path.join(cache, "out")
+            with open(partial, "wb") as file:
+                file.write(data)
+            os.replace(partial, path)
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    build(
+        os.path.abspath(sys.argv[1]),
+        os.path.abspath(sys.argv[2]),
+        json.loads(sys.argv[3]) if len(sys.argv) > 3 else {},
+    )
