@@ -22,8 +22,8 @@ from kerncap.core.errors import Interrupted, KerncapError, UsageError, explained
 from kerncap.core.interrupts import interruptible
 from kerncap.core.nvcc_compile import NvccCompile
 from kerncap.core.toolchain import CompileError
-from kerncap.core.units import size
 from kerncap.core.triton_compile import TritonCompile
+from kerncap.core.units import size
 
 LIMIT_S = 600.0  # of one compile
 _PLACE = re.compile(r"^(?P<lead>(?:In file included from |\s+from )?)(?P<path>[^:\n]+):(?P<line>\d+)", re.M)
