@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -153,6 +154,31 @@ def test_watch_ends_by_ctrl_c_as_it_should(edited: Path, number: signal.Signals,
     assert it.returncode == code, errors
     assert "stopped" in errors
     assert "Traceback" not in errors
+
+
+def test_one_argument_more_is_said_in_words(edited: Path, tmp_path: Path) -> None:
+    edit(edited, "int n) {", "int n, double extra) {")
+    said = kerncap("watch", "--once", str(edited), cwd=tmp_path, code=2).stdout
+    assert "one argument more: double extra at offset 16 (8 bytes)" in said
+    assert not set("[]{}") & set(said)
+
+
+def test_a_part_of_a_capture_is_no_code_object(advance: Path, tmp_path: Path) -> None:
+    memory = advance / "capture" / "memory.pre"
+    error = document("inspect", str(memory), cwd=tmp_path, code=2)["error"]
+    assert f"is a part of a capture: kerncap inspect {memory.parent} shows it" in error
+    shutil.copy(memory, tmp_path / "bytes")
+    error = document("inspect", "bytes", cwd=tmp_path, code=2)["error"]
+    first = " ".join(f"{byte:02x}" for byte in memory.read_bytes()[:8])
+    assert f"it starts with the bytes {first}. " in error
+
+
+def test_a_grid_that_was_never_launched(tmp_path: Path) -> None:
+    program = str(build_program("in_place").executable)
+    words = ("advance", "-o", "a", "--grid", "77", "--", program)
+    error = document("extract", *words, cwd=tmp_path, code=5)["error"]
+    assert "never with the grid 77x1x1 (work-items, --grid); its last dispatch had" in error
+    assert not re.search(r"\(\d+, ", error)
 
 
 def test_recompile_takes_a_limit(edited: Path) -> None:

@@ -20,6 +20,7 @@ from kerncap.core.names import one_line
 from kerncap.core.units import duration, size
 
 SCHEMA = "kerncap-inspect/1"
+_PARTS = ("capture.bin", "memory.pre", "memory.post", manifest.NAME)
 
 
 def _kernel_document(kernel: Kernel) -> dict[str, Any]:
@@ -194,4 +195,6 @@ def command(path: str, as_json: bool) -> Any:
     where = Path(path)
     if not where.exists():
         raise UsageError(f"{path} does not exist")
+    if where.name in _PARTS and (where.parent / _PARTS[0]).is_file():
+        raise UsageError(f"{path} is a part of a capture: kerncap inspect {where.parent} shows it")
     return _capture(where, as_json) if where.is_dir() else _file(where, as_json)

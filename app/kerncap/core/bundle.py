@@ -101,7 +101,8 @@ def entries(data: memoryview, name: str) -> Iterator[Entry]:
                 yield from _bundles(content, f"{name} ({section.name})")
     else:
         raise CodeObjectError(
-            f"{name} is no code object, offload bundle or ELF file: it starts with {head[:8]!r}. "
+            f"{name} is no code object, offload bundle or ELF file: it starts with the bytes "
+            f"{head[:8].hex(' ')}. "
             "Give a .hsaco or .cubin, a fat binary, or a program or library that has one."
         )
 

@@ -16,6 +16,7 @@ from kerncap.core.layout import CaptureState, MemoryMode
 from kerncap.core.live import KernelStats, LiveReader
 from kerncap.core.names import matching, nearest, one_line, short_ids
 from kerncap.core.runtimes import RuntimeWatch, no_dispatch_reason
+from kerncap.core.units import by
 from kerncap.core.workload import Command, Ended, Workload
 
 CAPTURE_LIMIT_S = 600.0  # for the queues to drain, and for the dispatch itself; a simulated one may be slow
@@ -281,7 +282,8 @@ class _Run:
             )
         if found and any(self.request.grid):
             raise WorkloadError(
-                f"{one_line(found[0].name, 160)} was launched, but never with the grid {self.request.grid}",
+                f"{one_line(found[0].name, 160)} was launched, but never with the grid "
+                f"{by(self.request.grid)} (work-items, --grid); its last dispatch had {by(found[0].grid)}",
                 **self._details(),
             )
         if found and not self.request.exact:

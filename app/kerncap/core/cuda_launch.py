@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from kerncap.core.arguments import as_arguments, difference
 from kerncap.core.codeobject import CodeObjectError, Kernel, Target, read_code_object
 from kerncap.core.cubin import Cubin
 from kerncap.core.errors import UsageError
@@ -94,10 +95,10 @@ def _check_block(capture: Capture, kernel: Kernel, path: Path) -> None:
 
 def _check_parameters(capture: Capture, kernel: Kernel, path: Path) -> None:
     assert capture.cuda_launch is not None
-    captured = list(capture.cuda_launch.parameters)
-    mine = [(a.offset, a.size) for a in kernel.arguments]
-    if captured and mine != captured:
+    captured = as_arguments(capture.cuda_launch.parameters)
+    differs = difference(kernel.arguments, captured) if captured else ""
+    if differs:
         raise UsageError(
-            f"{path}: {kernel.name} takes other parameters (offset, size: {mine}) than the captured kernel "
-            f"({captured}). Keep them as they were"
+            f"{path}: {kernel.name} takes other parameters than the captured kernel: {differs}. Keep them as "
+            "they were"
         )

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kerncap.core.arguments import difference, named_kernel
 from kerncap.core.codeobject import Argument, CodeObject, CodeObjectError, Kernel, Target, read_code_object
 from kerncap.core.errors import UsageError
 from kerncap.core.module_variables import check_variables
 from kerncap.core.records import Capture
 from kerncap.core.staleness import newer_source
+from kerncap.core.units import by
 
 _QUEUE = "hidden_queue_ptr"
 
@@ -168,8 +170,8 @@ def _check_workgroup(capture: Capture, kernel: Kernel, path: Path) -> None:
     items = workgroup[0] * max(workgroup[1], 1) * max(workgroup[2], 1)
     if kernel.required_workgroup and kernel.required_workgroup != workgroup:
         raise UsageError(
-            f"{path}: {kernel.name} requires workgroups of {kernel.required_workgroup}; "
-            f"the captured dispatch has {workgroup}"
+            f"{path}: {kernel.name} requires workgroups of {by(kernel.required_workgroup)}; "
+            f"the captured dispatch has {by(workgroup)}"
         )
     if 0 < kernel.max_workgroup < items:
         raise UsageError(
@@ -178,17 +180,16 @@ def _check_workgroup(capture: Capture, kernel: Kernel, path: Path) -> None:
         )
 
 
-def _shape(arguments: tuple[Argument, ...]) -> list[tuple[int, int]]:
-    return [(a.offset, a.size) for a in arguments]
-
-
 def _kernargs(capture: Capture, base: Kernel, kernel: Kernel, path: Path) -> bytes:
     """The variant's own arguments; empty where the captured ones serve as they are."""
     old, new = base.explicit_arguments, kernel.explicit_arguments
-    if _shape(old) != _shape(new):
+    if difference(new, old):
+        named = [
+            named_kernel(read_code_object(file), kernel.name).explicit_arguments
+            for file in (path, capture.code_path())
+        ]
         raise UsageError(
-            f"{path}: {kernel.name} takes other arguments than the captured kernel: "
-            f"{_signature(new)}; captured: {_signature(old)}"
+            f"{path}: {kernel.name} takes other arguments than the captured kernel: {difference(*named)}"
         )
     data = capture.kernarg.data
     had = {(a.value_kind, a.offset, a.size) for a in base.arguments if a.is_hidden}
@@ -233,7 +234,3 @@ def _hidden(capture: Capture, argument: Argument, base: Kernel, path: Path) -> b
             "capture (printf, assert and device malloc need it; take them out of the variant)"
         )
     return make().to_bytes(argument.size, "little")
-
-
-def _signature(arguments: tuple[Argument, ...]) -> str:
-    return ", ".join(f"{a.name or '?'}@{a.offset}:{a.size}" for a in arguments) or "none"

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kerncap.core.arguments import named_kernel
 from kerncap.core.codeobject import Argument, Kernel, read_code_object
 from kerncap.core.errors import DamagedCaptureError, KerncapError
 from kerncap.core.files import write_json
@@ -148,15 +149,9 @@ def kernel_of(capture: Capture) -> Kernel | None:
     Names and types of arguments that are not in it come from debug information.
     """
     try:
-        code = read_code_object(capture.code_path())
-        kernel = code.kernel(capture.dispatch.symbol)
+        return named_kernel(read_code_object(capture.code_path()), capture.dispatch.symbol)
     except KerncapError:
         return None
-    if code.has_debug_info and not all(argument.name for argument in kernel.explicit_arguments):
-        from kerncap.core.dwarf import parameters_by_kernel, with_names  # takes long to import
-
-        kernel = with_names(kernel, parameters_by_kernel(code).get(kernel.name, ()))
-    return kernel
 
 
 def build(capture: Capture, **more: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kerncap.core.arguments import as_arguments, difference, named_kernel
 from kerncap.core.codeobject import read_code_object
 from kerncap.core.compile_file import NAME, OVERLAY, CompileFile, layout_of
 from kerncap.core.device_compile import DeviceCompile, Overlay
@@ -121,13 +122,12 @@ def _check(plan: CompileFile, output: Path) -> None:
             "template arguments and "
             "parameter types as they were."
         )
-    layout = layout_of(made.kernel(plan.symbol))
-    if layout != plan.layout:
+    if layout_of(made.kernel(plan.symbol)) != plan.layout:
+        mine = named_kernel(made, plan.symbol).explicit_arguments
         raise UsageError(
-            f"The variant's kernel takes other arguments (offset, size: {list(layout)}) than the captured "
-            "one "
-            f"({list(plan.layout)}): the captured arguments cannot be given to it. Keep the parameters as "
-            "they were."
+            f"The variant's kernel takes other arguments than the captured one: "
+            f"{difference(mine, as_arguments(plan.layout))}. The captured arguments cannot be given to it: "
+            "keep the parameters as they were."
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 def size(value: float) -> str:
     """Bytes: KB, MB and GB are 10^3, 10^6 and 10^9 of them."""
@@ -18,3 +20,8 @@ def duration(ns: float) -> str:
         if abs(ns) >= scale:
             return f"{ns / scale:.3f} {unit}"
     return f"{ns:.0f} ns"
+
+
+def by(dimensions: Iterable[int]) -> str:
+    """A grid or a workgroup: "64x1x1"."""
+    return "x".join(map(str, dimensions))
