@@ -46,3 +46,23 @@ def test_a_fault_of_other_code_keeps_its_own_file(advance: Path, tmp_path: Path)
     shown = kerncap("validate", str(advance), "--hsaco", str(elsewhere), cwd=tmp_path, code=1).stdout
     assert "in_place.hip:" in shown
     assert "kernel_variant.cpp" not in shown
+
+
+def test_a_fault_in_an_inlined_function_names_the_kernels_line_too_and_watch_says_it_once(
+    advance: Path, tmp_path: Path
+) -> None:
+    source = advance / "kernel_variant.cpp"
+    original = source.read_text()
+    before, kernel = original.split("extern", 1) if "extern" in original else original.split("__global__", 1)
+    helper = "static __device__ inline void poke(float* at, float value) {\n  *at = value;\n}\n"
+    edited = kernel.replace(EDITED, "if (i == 77) poke(x + 100000000, scale);\n  if (i < n) x[i] =")
+    text = before + helper + original[len(before) : len(original) - len(kernel)] + edited
+    stored, called = (1 + text.split(part)[0].count("\n") for part in ("*at = value", "poke(x +"))
+    source.write_text(text)
+    try:
+        shown = kerncap("watch", "--once", str(advance), cwd=tmp_path, code=1).stdout
+    finally:
+        source.write_text(original)
+    assert f", kernel_variant.cpp:{stored}, called at kernel_variant.cpp:{called}, instruction" in shown
+    assert shown.count("not allocated") == 1
+    assert ": FAIL (" in shown

@@ -31,6 +31,7 @@ class Lines:
 
     def __init__(self) -> None:
         self._timed: loop_events.Timing | None = None
+        self._failed = ""  # what was said of a fault, whose verdict says no more
 
     def line(self, event: loop_events.Event) -> str | None:
         """One step of the loop as text; None for what needs none."""
@@ -39,7 +40,7 @@ class Lines:
             case loop_events.Watching(files=files):
                 return f"watching {', '.join(files)}; ready after {seconds}"
             case loop_events.Saved(number=number, files=files):
-                self._timed = None
+                self._timed, self._failed = None, ""
                 return f"{number}: " + (f"saved {', '.join(files)}" if files else "the source as it stands")
             case loop_events.Built(number=number, warnings=warnings):
                 return f"{number}: built in {seconds}" + (
@@ -51,10 +52,11 @@ class Lines:
                 self._timed = timing
                 return f"{number}: timed in {seconds}"
             case loop_events.Validated(number=number, validation=validation) if validation is not None:
-                return f"{number}: {validation.verdict}: {validation.summary} ({seconds})" + self._time(
-                    number, validation.passed
-                )
+                why = f": {validation.summary}" if validation.summary != self._failed else ""
+                verdict = f"{number}: {validation.verdict}{why} ({seconds})"
+                return verdict + self._time(number, validation.passed)
             case loop_events.Failed(number=number, step=step, message=message):
+                self._failed = message
                 return f"{number}: {step} failed ({seconds}): {message}"
             case loop_events.Superseded(number=number):
                 return f"{number}: given up, the source was saved again"

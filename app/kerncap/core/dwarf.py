@@ -40,7 +40,7 @@ _MAX_DEPTH = 16
 _MAX_TYPES = 1000
 _MOST_INFO_BYTES = 4_000_000
 # What pyelftools raises on sections that are damaged, or of a form that it does not know.
-_UNREADABLE = (
+UNREADABLE = (
     DWARFError, ELFError, NotImplementedError, KeyError, IndexError, ValueError, AttributeError
 )  # fmt: skip
 
@@ -114,10 +114,10 @@ def kernel_debug(code_object: CodeObject, name: str) -> KernelDebug | None:
         file = ELFFile(io.BytesIO(bytes(code_object.data)))
         info = file.get_dwarf_info(relocate_dwarf_sections=code_object.relocatable)
         for unit in info.iter_CUs():
-            die = _find(unit, name)
+            die = definition_of(unit, name)
             if die is not None:
                 return _describe(unit, die)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise CodeObjectError(
             f"{code_object.source}: its debug information cannot be read ({error})."
         ) from error
@@ -144,7 +144,7 @@ def parameters_by_kernel(code_object: CodeObject) -> dict[str, tuple[Parameter, 
                 if name:
                     children = [c for c in die.iter_children() if c.tag == "DW_TAG_formal_parameter"]
                     found[name.pop()] = tuple(_parameter(child) for child in children)
-    except (*_UNREADABLE, CodeObjectError):
+    except (*UNREADABLE, CodeObjectError):
         return {}
     return found
 
@@ -184,18 +184,18 @@ def variable_types(code_object: CodeObject, names: Collection[str]) -> dict[str,
             for die in unit.iter_DIEs():
                 if die.tag != "DW_TAG_variable" or "DW_AT_location" not in die.attributes:
                     continue
-                called = (_text(_attribute(die, link)) for link in ("DW_AT_linkage_name", "DW_AT_name"))
+                called = (_text(attribute_of(die, link)) for link in ("DW_AT_linkage_name", "DW_AT_name"))
                 name = next((name for name in called if name in names), None)
                 if name is not None and _size(_type(die)):
                     found[name] = _element(_type(die))
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise CodeObjectError(
             f"{code_object.source}: its debug information cannot be read ({error})."
         ) from error
     return found
 
 
-def _find(unit: CompileUnit, name: str) -> DIE | None:
+def definition_of(unit: CompileUnit, name: str) -> DIE | None:
     """The definition's DIE (it has code); a declaration of the same name in a namespace is not one."""
     return next((die for die in unit.iter_DIEs() if name in _defined(die)), None)
 
@@ -205,15 +205,15 @@ def _defined(die: DIE) -> set[str]:
     has_code = "DW_AT_low_pc" in die.attributes or "DW_AT_ranges" in die.attributes
     if die.tag != "DW_TAG_subprogram" or not has_code:
         return set()
-    return {_text(_attribute(die, link)) for link in ("DW_AT_linkage_name", "DW_AT_name")} - {""}
+    return {_text(attribute_of(die, link)) for link in ("DW_AT_linkage_name", "DW_AT_name")} - {""}
 
 
 def _describe(unit: CompileUnit, die: DIE) -> KernelDebug:
     top = unit.get_top_DIE()
-    directory = _text(_attribute(top, "DW_AT_comp_dir"))
-    unit_file = posixpath.normpath(posixpath.join(directory, _text(_attribute(top, "DW_AT_name"))))
-    file_attribute, line = _attribute(die, "DW_AT_decl_file"), _attribute(die, "DW_AT_decl_line")
-    path = _file(unit, directory, file_attribute.value) if file_attribute else unit_file
+    directory = _text(attribute_of(top, "DW_AT_comp_dir"))
+    unit_file = posixpath.normpath(posixpath.join(directory, _text(attribute_of(top, "DW_AT_name"))))
+    file_attribute, line = attribute_of(die, "DW_AT_decl_file"), attribute_of(die, "DW_AT_decl_line")
+    path = file_name(unit, directory, file_attribute.value) if file_attribute else unit_file
     parameters = tuple(
         _parameter(child) for child in die.iter_children() if child.tag == "DW_TAG_formal_parameter"
     )
@@ -222,7 +222,7 @@ def _describe(unit: CompileUnit, die: DIE) -> KernelDebug:
         line.value if line else 0,
         unit_file,
         directory,
-        _text(_attribute(top, "DW_AT_producer")),
+        _text(attribute_of(top, "DW_AT_producer")),
         parameters,
         _types(unit, [s for p in parameters for s in p.scalars]),
     )
@@ -238,7 +238,7 @@ def _types(unit: CompileUnit, scalars: list[Scalar]) -> dict[int, ElementType]:
             continue
         try:
             found[at] = element = _element(unit.dwarfinfo.get_DIE_from_refaddr(at))
-        except _UNREADABLE:
+        except UNREADABLE:
             continue
         waiting += [s.target for s in element.scalars if s.target]
     return found
@@ -249,13 +249,13 @@ def _element(die: DIE | None) -> ElementType:
     return ElementType(_type_name(die), _size(bare), tuple(_scalars(bare, 0, "", 0)))
 
 
-def _attribute(die: DIE, name: str, depth: int = 0) -> Any:
+def attribute_of(die: DIE, name: str, depth: int = 0) -> Any:
     """An attribute of the DIE, or of what it completes (DW_AT_specification, DW_AT_abstract_origin)."""
     if name in die.attributes:
         return die.attributes[name]
     for link in ("DW_AT_abstract_origin", "DW_AT_specification"):
         if link in die.attributes and depth < 4:
-            return _attribute(die.get_DIE_from_attribute(link), name, depth + 1)
+            return attribute_of(die.get_DIE_from_attribute(link), name, depth + 1)
     return None
 
 
@@ -266,7 +266,7 @@ def _text(attribute: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _file(unit: CompileUnit, directory: str, index: int) -> str:
+def file_name(unit: CompileUnit, directory: str, index: int) -> str:
     program = unit.dwarfinfo.line_program_for_CU(unit)
     if program is None:
         return ""
@@ -280,7 +280,7 @@ def _file(unit: CompileUnit, directory: str, index: int) -> str:
 
 
 def _type(die: DIE) -> DIE | None:
-    attribute = _attribute(die, "DW_AT_type")
+    attribute = attribute_of(die, "DW_AT_type")
     if attribute is None:
         return None
     holder = die
@@ -305,7 +305,7 @@ def _strip(die: DIE | None) -> DIE | None:
 def _type_name(die: DIE | None, depth: int = 0) -> str:
     if die is None:
         return "void"
-    name = _text(_attribute(die, "DW_AT_name"))
+    name = _text(attribute_of(die, "DW_AT_name"))
     if name or depth > _MAX_DEPTH:
         return name
     inner = _type_name(_type(die), depth + 1)
@@ -324,14 +324,14 @@ def _parameter(die: DIE) -> Parameter:
     if kind is not None and kind.tag in _POINTERS:
         element = _element(_type(kind))
     scalars = tuple(_scalars(kind, 0, "", 0))
-    return Parameter(_text(_attribute(die, "DW_AT_name")), _type_name(_type(die)), element, scalars)
+    return Parameter(_text(attribute_of(die, "DW_AT_name")), _type_name(_type(die)), element, scalars)
 
 
 def _size(die: DIE | None) -> int:
     die = _strip(die)
     if die is None:
         return 0
-    attribute = _attribute(die, "DW_AT_byte_size")
+    attribute = attribute_of(die, "DW_AT_byte_size")
     if attribute is not None:
         return int(attribute.value)
     if die.tag in _POINTERS:
@@ -344,7 +344,7 @@ def _count(die: DIE) -> int:
     for child in die.iter_children():
         if child.tag != "DW_TAG_subrange_type":
             continue
-        count, upper = _attribute(child, "DW_AT_count"), _attribute(child, "DW_AT_upper_bound")
+        count, upper = attribute_of(child, "DW_AT_count"), attribute_of(child, "DW_AT_upper_bound")
         if count is not None and isinstance(count.value, int):
             total *= count.value
         elif upper is not None and isinstance(upper.value, int):
@@ -365,7 +365,7 @@ def _scalars(die: DIE | None, offset: int, name: str, depth: int) -> list[Scalar
         target = _type(die) if die.tag in _POINTERS else None
         return [Scalar(offset, "pointer", _size(die) or 8, 1, name, target.offset if target else 0)]
     if die.tag == "DW_TAG_base_type":
-        encoding = _attribute(die, "DW_AT_encoding")
+        encoding = attribute_of(die, "DW_AT_encoding")
         return [
             Scalar(offset, _ENCODINGS.get(encoding.value if encoding else 0, "unknown"), _size(die), 1, name)
         ]
@@ -400,10 +400,10 @@ def _record(die: DIE, offset: int, name: str, depth: int) -> list[Scalar]:
             or "DW_AT_declaration" in child.attributes
         ):
             continue
-        place = _attribute(child, "DW_AT_data_member_location")
+        place = attribute_of(child, "DW_AT_data_member_location")
         if "DW_AT_bit_size" in child.attributes or (place is not None and not isinstance(place.value, int)):
             continue  # bit fields and virtual bases: bytes
-        label = _text(_attribute(child, "DW_AT_name"))
+        label = _text(attribute_of(child, "DW_AT_name"))
         full = f"{name}.{label}" if name and label else name or label
         members.append(_scalars(_type(child), offset + (place.value if place else 0), full, depth + 1))
         sizes.append(_size(_type(child)))

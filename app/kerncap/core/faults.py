@@ -2,20 +2,23 @@
 
 The simulated device tells where a fault is by the code object's line table, which has the paths of the
 program's tree, and by its own allocations, which are larger than the captured regions: both are replaced by
-what a person has before him.
+what a person has before him. Where the line is in a function that was inlined, the kernel's own line is said
+too.
 """
 
 from __future__ import annotations
 
 import re
 
+from kerncap.core.codeobject import read_code_object
 from kerncap.core.compile_file import CompileFile
 from kerncap.core.errors import KerncapError
 from kerncap.core.launch import Launch
 from kerncap.core.records import Capture
 
 # As native/sim/device/fault.cpp and native/replay/session.cpp write them.
-_PLACE = re.compile(r"(\(\+0x[0-9a-f]+\), )(.+?):(\d+)(?=, instruction '|, workgroup \(|\.)")
+_PLACE = re.compile(r"(\(\+0x([0-9a-f]+)\), )(.+?):(\d+)(?=, called at |, instruction '|, workgroup \(|\.)")
+_IN_FUNCTION = " In function "  # the offset is from that one's begin then, not from the kernel's
 _ALLOCATION = re.compile(r" The nearest allocation is [^.\n]*\.")
 _REGION = "\nThe address is "
 
@@ -23,7 +26,7 @@ _REGION = "\nThe address is "
 def place_of(text: str) -> tuple[str, int] | None:
     """The file and the line that a fault's sentence names, if it names any."""
     match = _PLACE.search(text)
-    return (match[2], int(match[3])) if match else None
+    return (match[3], int(match[4])) if match else None
 
 
 def fault_text(text: str, capture: Capture, launch: Launch) -> str:
@@ -35,9 +38,24 @@ def fault_text(text: str, capture: Capture, launch: Launch) -> str:
         return text
 
     def own(match: re.Match[str]) -> str:
-        return f"{match[1]}{plan.copy_of(match[2]) or match[2]}:{match[3]}"
+        return (
+            f"{match[1]}{plan.copy_of(match[3]) or match[3]}:{match[4]}{_caller(text, match, plan, launch)}"
+        )
 
     return _PLACE.sub(own, text)
+
+
+def _caller(text: str, match: re.Match[str], plan: CompileFile, launch: Launch) -> str:
+    """ ", called at FILE:LINE", where the fault is in what was inlined into the kernel."""
+    if launch.path is None or _IN_FUNCTION in text:
+        return ""
+    from kerncap.core.inlining import called_at  # takes long to import
+
+    try:
+        site = called_at(read_code_object(launch.path), launch.symbol, int(match[2], 16))
+    except KerncapError:
+        return ""
+    return f", called at {plan.copy_of(site[0]) or site[0]}:{site[1]}" if site is not None else ""
 
 
 def _plan(capture: Capture, launch: Launch) -> CompileFile | None:

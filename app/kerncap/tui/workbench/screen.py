@@ -111,6 +111,7 @@ class WorkbenchScreen(Commands):
         self.model.apply(event, now)
         match event:
             case loop.Saved(files=files):
+                self._begun()
                 self.follow(files)
             case loop.Superseded(number=number, iteration=iteration):
                 self.tell(f"Attempt {number} was given up.")
@@ -128,19 +129,31 @@ class WorkbenchScreen(Commands):
         newest = iteration.number == self.model.numbers[-1]
         self.table.renew(to_newest=newest)
         self._show(iteration.number)
-        error = iteration.document.get("error")
-        if error:
-            self.tell(f"{error.get('step')}: {error.get('message')}", "error", lasting=True)
-        elif self.query_one(StatusLine).text.startswith(("replay:", "validate:", "keep:")):
-            self.query_one(StatusLine).clear()
         self._bring_up(iteration)
+        error = iteration.document.get("error")
+        if error and self.views.editing_alone:  # the pane that has it is not in view
+            self.tell(f"{error.get('step')}: {error.get('message')}", "error", lasting=True)
+        else:
+            self._forget_trouble()
+
+    def _forget_trouble(self) -> None:
+        """What was said of a step that failed is over."""
+        if self.query_one(StatusLine).text.startswith(("replay:", "validate:", "keep:")):
+            self.query_one(StatusLine).clear()
+
+    def _begun(self) -> None:
+        """Another attempt begins: the fault of the one before must not stand there as its own."""
+        self._forget_trouble()
+        if self.auto_pane == "validation" and self.shown.document.get("error"):
+            self.auto_pane = ""
+            self.views.choose(self.chosen_pane)
 
     def _bring_up(self, iteration: Iteration) -> None:
         """Errors first: what an attempt's outcome is about comes into view, and goes when it is over."""
         wanted = {"build-failed": "errors", "failed": "validation", "error": "validation"}.get(
             iteration.outcome
         )
-        if self.views.source.editing and not self.views.wide:
+        if self.views.editing_alone:
             return
         if wanted:
             self.auto_pane = wanted
@@ -216,6 +229,13 @@ class WorkbenchScreen(Commands):
         result.update(result_line(self.model, self.shown.row, self.trouble, self.size.width - 2))
         result.set_class(busy, "-stale")
         self.views.set_class(busy, "-stale")
+        shown, attempt = self.shown.row, self.model.attempt
+        stale = ""
+        if shown is not None and attempt is not None and attempt.number != shown.number:
+            stale = f"of attempt {shown.number}; attempt {attempt.number} is under way"
+        if stale != self.views.stale:
+            self.views.stale = stale
+            self.views.draw()
         poll = self.kerncap.settings.poll_ms
         how = "off" if not self.watching else (f"every {poll} ms" if poll else "on")
         self.query_one("#kernel-line", Static).update(

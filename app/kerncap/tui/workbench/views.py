@@ -56,6 +56,7 @@ class Views(Horizontal):
         self.plain = plain
         self.shown = Shown()
         self.pane = "source"
+        self.stale = ""  # said over the validation, while another attempt is under way
         self._starts: list[int] = []
 
     def compose(self) -> ComposeResult:
@@ -89,6 +90,11 @@ class Views(Horizontal):
     def wide(self) -> bool:
         """Whether the source is always in view."""
         return self.size.width >= self.WIDE
+
+    @property
+    def editing_alone(self) -> bool:
+        """Whether the editor has all the room: no other pane comes up."""
+        return self.source.editing and not self.wide
 
     def choose(self, name: str) -> None:
         """Brings a pane into view."""
@@ -145,7 +151,10 @@ class Views(Horizontal):
                 plain=self.plain,
             )
             error = shown.document.get("error")
-            if error:
+            if self.stale:
+                lines.insert(0, [(self.stale, "dim")])
+            # A fault is the variant's verdict: the report has it then.
+            if error and error.get("message") != found.get("summary"):
                 text = f"{error.get('step')}: {error.get('message')}"
                 lines = [*[[(t, "bad")] for t in wrap(text, width)], *(lines if found else [])]
             view.set_lines(lines)
