@@ -134,15 +134,16 @@ class Program:
                 self.capture(kernel)
         row = self.rows[kernel.index : kernel.index + 1]
         row["calls"] += 1
-        row["timed"] += 1
-        row["total_ns"] += kernel.ns
-        row["min_ns"] = np.minimum(row["min_ns"], kernel.ns)
-        row["max_ns"] = np.maximum(row["max_ns"], kernel.ns)
+        if kernel.ns:  # 0: its time is never read
+            row["timed"] += 1
+            row["total_ns"] += kernel.ns
+            row["min_ns"] = np.minimum(row["min_ns"], kernel.ns)
+            row["max_ns"] = np.maximum(row["max_ns"], kernel.ns)
         row["grid"] = (256, 1, 1)
         row["block"] = (64, 1, 1)
         row["last_seen_ns"] = time.monotonic_ns()
         self.header["dispatches"] += 1
-        self.header["timed"] += 1
+        self.header["timed"] += bool(kernel.ns)
 
     def capture(self, kernel: Kernel) -> None:
         self.control["owner_pid"] = os.getpid()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kerncap.cli.profile_command import show
 from kerncap.core.control import process_start
 from kerncap.core.errors import DeviceError, UsageError
 from kerncap.core.profile import profile
@@ -52,6 +54,28 @@ def test_lost_and_rejected_are_said(fake: Fake) -> None:
     assert report.lost == 2
     assert any("2 dispatches were never seen to end" in w for w in report.warnings)
     assert any("3 dispatches had no believable timestamps" in w for w in report.warnings)
+
+
+def test_what_was_not_timed_has_no_time(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    kernels = [{"name": "counted", "calls": 3, "ns": 0}, {"name": "once", "calls": 1, "ns": 0}]
+    report = profile(fake(kernels=kernels, kill=9))
+    assert any("the times of its last 4 dispatches were not read" in w for w in report.warnings)
+    show(report, 5)
+    shown = capsys.readouterr().out
+    assert "4 dispatches of 2 kernels, 0 timed" in shown
+    assert "Nothing was timed: % is of calls." in shown
+    assert re.search(r"75\.00 +3 +- +- +- +- +", shown)
+    assert report.percent_of == "calls"
+    document = report.to_json()
+    assert document["percent_of"] == "calls"
+    assert {document["kernels"][0][f"{key}_ns"] for key in ("total", "mean", "min", "max")} == {None}
+    report = profile(fake(kernels=[{"name": "timed", "calls": 1}, {"name": "late", "ns": 0}], kill=9))
+    assert any("the time of its last dispatch was not read, it is counted" in w for w in report.warnings)
+    show(report, 5)
+    shown = capsys.readouterr().out
+    assert "of calls" not in shown
+    assert re.search(r" - +1 +- +- +- +- +", shown)
+    assert report.to_json()["percent_of"] == "time"
 
 
 def test_failing_program_is_reported_with_its_status(fake: Fake) -> None:

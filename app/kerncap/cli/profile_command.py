@@ -23,6 +23,7 @@ from kerncap.cli.parameters import PATH, SECONDS
 from kerncap.core.files import write_json
 from kerncap.core.names import base_name, one_line
 from kerncap.core.profile import KernelReport, ProfileReport, profile, profile_session
+from kerncap.core.units import many
 from kerncap.core.workload import parse_command
 
 _DEFAULT_TOP = 20
@@ -30,7 +31,7 @@ _DEFAULT_TOP = 20
 
 def _headline(report: ProfileReport) -> str:
     text = (
-        f"{report.device}: {report.dispatches} dispatches of {len(report.kernels)} kernels, "
+        f"{report.device}: {many(report.dispatches, 'dispatch')} of {many(len(report.kernels), 'kernel')}, "
         f"{report.timed} timed"
     )
     if report.lost:
@@ -39,21 +40,24 @@ def _headline(report: ProfileReport) -> str:
         text += f", {len(report.processes)} processes"
     if report.wall_s:
         text += f"; the program ran {report.wall_s:.2f} s"
-    if report.clock == "simulated":
+    if report.kernels and report.percent_of == "calls":
+        text += ". Nothing was timed: % is of calls"
+    elif report.clock == "simulated":
         text += ". Kernel times are simulated: cycles counted from the cost table, not GPU time"
     return text + "."
 
 
 def _cells(rank: int, kernel: KernelReport, name: str) -> list[str]:
+    times = [
+        f"{kernel.total_ns / 1e6:.3f}",
+        *(f"{ns / 1e3:.2f}" for ns in (kernel.mean_ns, kernel.min_ns, kernel.max_ns)),
+    ]
     return [
         str(rank),
         kernel.short_id,
-        f"{kernel.percent:.2f}",
+        f"{kernel.percent:.2f}" if kernel.timed or kernel.percent else "-",
         str(kernel.calls),
-        f"{kernel.total_ns / 1e6:.3f}",
-        f"{kernel.mean_ns / 1e3:.2f}",
-        f"{kernel.min_ns / 1e3:.2f}",
-        f"{kernel.max_ns / 1e3:.2f}",
+        *(times if kernel.timed else "----"),
         kernel.kind,
         name,
     ]

@@ -24,7 +24,7 @@ SCHEMA = "kerncap-profile/1"
 @dataclass(frozen=True, slots=True)
 class KernelReport:
     """One kernel's line of a profile. Times are in ns of the device's clock (simulated where the
-    device is).
+    device is); they are 0 where nothing of it was timed (`timed`), and null in the document.
     """
 
     id: str
@@ -51,6 +51,8 @@ class KernelReport:
         """The JSON document of this line."""
         document = {slot: getattr(self, slot) for slot in self.__slots__}
         document["mean_ns"] = round(self.mean_ns, 3)
+        if not self.timed:
+            document |= dict.fromkeys(("total_ns", "mean_ns", "min_ns", "max_ns"))
         document["percent"] = round(self.percent, 4)
         document["grid"], document["block"] = list(self.grid), list(self.block)
         return document
@@ -105,6 +107,11 @@ class ProfileReport:
     warnings: list[str] = field(default_factory=list)
     schema: str = SCHEMA
 
+    @property
+    def percent_of(self) -> str:
+        """What `percent` of the kernels is of: time, or calls where nothing was timed."""
+        return "time" if any(kernel.total_ns for kernel in self.kernels) else "calls"
+
     def to_json(self, top: int | None = None) -> dict[str, Any]:
         """The JSON document of `kerncap profile`; with `top`, of the first kernels alone (`kernels_total`
         says how many).
@@ -114,6 +121,7 @@ class ProfileReport:
         document["wall_s"] = round(self.wall_s, 6)
         document["interposer_s"] = round(self.interposer_s, 6)
         document["kernels_total"] = len(self.kernels)
+        document["percent_of"] = self.percent_of
         document["kernels"] = [kernel.to_json() for kernel in self.kernels[:top]]
         document["processes"] = [process.to_json() for process in self.processes]
         return document
@@ -174,10 +182,13 @@ def _warnings(snapshot: Snapshot, ended_and_timed: bool) -> list[str]:
         for process in snapshot.processes:
             unread = _unread(process)
             if unread:
-                warnings.append(
-                    f"process {process.pid} ended by _exit, abort, exec or a signal: the times of its last "
-                    f"{unread} dispatches were not read, they are counted and not timed"
+                told = (
+                    "the time of its last dispatch was not read, it is counted and not timed"
+                    if unread == 1
+                    else f"the times of its last {unread} dispatches were not read, they are counted and not "
+                    "timed"
                 )
+                warnings.append(f"process {process.pid} ended by _exit, abort, exec or a signal: {told}")
         pending = sum(process.pending for process in snapshot.processes if process.exited)
     if pending:
         warnings.append(f"{pending} dispatches were still in flight when the program ended")

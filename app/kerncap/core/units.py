@@ -25,3 +25,9 @@ def duration(ns: float) -> str:
 def by(dimensions: Iterable[int]) -> str:
     """A grid or a workgroup: "64x1x1"."""
     return "x".join(map(str, dimensions))
+
+
+def many(count: int, what: str) -> str:
+    """ "1 dispatch", "2 dispatches"."""
+    plural = "" if count == 1 else "es" if what.endswith(("ch", "sh", "s", "x")) else "s"
+    return f"{count} {what}{plural}"
