@@ -11,7 +11,7 @@ from test_session_replayer import out
 
 from kerncap.core.bench import ReplayBench
 from kerncap.core.errors import DamagedCaptureError, UsageError
-from kerncap.core.judging import EXACTLY, NAME, Judging, changed, remember, remembered
+from kerncap.core.judging import EXACTLY, NAME, Judging, changed, parse_judging, remember, remembered
 from kerncap.core.loop_worker import Request
 from kerncap.core.session import EditLoop
 
@@ -69,3 +69,15 @@ def test_what_is_remembered_is_right_or_refused(out: Path, tmp_path: Path) -> No
             remembered(copy)
     remember(out, EXACTLY)
     assert not (out / NAME).exists()
+
+
+@pytest.mark.parametrize("text", ["", "rtol 1e-06", "atol 0.001, rtol 2, ulp 3, 4=f32, 0x7f00=f16"])
+def test_a_judging_in_words_is_read_back(text: str) -> None:
+    assert parse_judging(text).text == text
+    assert parse_judging(text.replace(" 1e", "=1e").replace(", ", " ,")).text == text
+
+
+@pytest.mark.parametrize("text", ["rtol", "rtol x", "ulp 1.5", "much", "1e-6", "a=f32"])
+def test_a_judging_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_judging(text)

@@ -281,6 +281,7 @@ async def test_another_program_can_be_named() -> None:
         assert "Press r to run a program" in st.text()
         assert "▼total" in st.text()
         await st.press("r")
+        assert "enter takes it   esc goes back" in st.text()
         await st.press(*"./a", "space", "'", *"b|c", "'")
         await st.press("enter")
         assert st.programs[0].command.arguments == ("./a", "b|c")

@@ -72,6 +72,26 @@ def parse_dtypes(words: Iterable[str]) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
+def parse_judging(text: str) -> Judging:
+    """`Judging.text` read back: "rtol 1e-6, ulp 2, 3=f32"; exact for nothing. Raises UsageError."""
+    numbers: dict[str, float] = {}
+    dtypes: list[str] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = part.replace("=", " ").partition(" ")
+        if name in ("atol", "rtol", "ulp"):
+            try:
+                numbers[name] = int(value) if name == "ulp" else float(value)
+            except ValueError:
+                raise UsageError(f"{part}: {value.strip() or 'nothing'} is no number for {name}") from None
+        elif "=" in part:
+            dtypes.append(part.replace(" ", ""))
+        else:
+            raise UsageError(f"{part}: it is none of atol NUMBER, rtol NUMBER, ulp NUMBER, REGION=TYPE")
+    return Judging(
+        numbers.get("atol", 0.0), numbers.get("rtol", 0.0), int(numbers.get("ulp", 0)), parse_dtypes(dtypes)
+    )
+
+
 def remembered(directory: Path) -> Judging:
     """How the reproducer in `directory` is judged; exactly where nothing is remembered.
 

@@ -12,6 +12,7 @@ from hip_tree import Tree
 from workbench_stage import FakeBench, Result, failing, workbench
 
 from kerncap.core.iterations import list_iterations
+from kerncap.core.judging import Judging, remembered
 
 
 async def test_the_source_as_it_stands_is_the_first_attempt(out: Path) -> None:
@@ -263,3 +264,32 @@ async def test_esc_goes_back_and_never_quits(out: Path) -> None:
     async with workbench(out) as bench:  # the only screen: nothing to go back to
         await bench.pilot.press("escape", "escape")
         assert bench.app.is_running
+
+
+async def test_t_sets_a_tolerance_that_is_remembered_and_shown(out: Path) -> None:
+    judged = {"judging": {"atol": 0.0, "rtol": 1e-6, "ulp": 0, "dtypes": {}}}
+    fake = FakeBench(Result(1000, "FAIL", failing()))
+    async with workbench(out, fake) as bench:
+        await bench.attempts(1)
+        await bench.pilot.press("t", *"rtol much")
+        await bench.pilot.press("enter")
+        assert "much is no number for rtol" in str(bench.app.screen.query_one("#ask-problem").render())  # type: ignore[attr-defined]
+        assert not (out / "judging.json").exists()
+        await bench.pilot.press(*["backspace"] * 4)
+        fake._now = Result(1000, "WITHIN_TOLERANCE", judged)
+        await bench.pilot.press(*"1e-6", "enter")
+        await bench.until(lambda: len(fake.modes) == 2 and not bench.screen.busy, "the comparison again")
+        assert remembered(out) == Judging(rtol=1e-6)
+        assert "attempt 1 WITHIN_TOLERANCE (rtol 1e-06)" in bench.line("result")
+        assert "rtol 1e-06" in bench.line("kernel-line")
+        await bench.pilot.press("4")
+        await bench.pilot.pause()
+        assert bench.shows("validation").startswith("WITHIN_TOLERANCE  rtol 1e-06")
+    async with workbench(out, fake) as bench:
+        await bench.until(lambda: bench.screen.model.ready)
+        assert "rtol 1e-06" in bench.line("kernel-line")
+        await bench.pilot.press("t", *["backspace"] * 20, *"3000=f32", "enter")
+        assert "3000" in str(bench.app.screen.query_one("#ask-problem").render())  # type: ignore[attr-defined]
+        await bench.pilot.press(*["backspace"] * 20, "enter")
+        await bench.until(lambda: len(fake.modes) == 3 and not bench.screen.busy)
+        assert not (out / "judging.json").exists()

@@ -11,6 +11,8 @@ from textual.widgets import Input, Static
 
 from kerncap.tui.screens.base import KerncapDialog
 
+_KEYS = "enter takes it   esc goes back"
+
 
 class AskText(KerncapDialog[str]):
     """Dismissed with the text, or None on escape. `check` returns a sentence where a text cannot be used."""
@@ -44,8 +46,8 @@ class AskText(KerncapDialog[str]):
             yield Static(Content(self._question), markup=False)
             yield Input(self._value, id="ask-text", compact=True)
             yield Static("", markup=False, id="ask-problem")
-            if self._hint:
-                yield Static(Content(self._hint), markup=False, id="ask-hint")
+            hint = f"{self._hint}\n{_KEYS}" if self._hint else _KEYS
+            yield Static(Content(hint), markup=False, id="ask-hint")
 
     def on_mount(self) -> None:
         """The text is ready to be typed."""

@@ -22,6 +22,13 @@ ACTIONS = (
         "Compare every captured byte, not only those that the kernel writes.",
         call="validate('strict')",
     ),
+    Action(
+        "tolerance",
+        "t",
+        "Tolerance",
+        "How far floats may be off (atol, rtol, ulp), and what regions hold; remembered in the reproducer.",
+        bar="tolerance",
+    ),
     Action("edit", "e", "Open the editor", "VISUAL or EDITOR; inside tmux in a split.", bar="editor"),
     Action("edit_here", "i", "Edit here", "Edit the source in place: ^s saves, esc leaves.", bar="edit here"),
     Action(

@@ -26,6 +26,7 @@ class WorkbenchBase(KerncapScreen):
         self.arch = ""
         self.trouble = ""  # why the loop does not run
         self.watching = True
+        self.judging = ""  # the tolerance and the types that the next comparison goes by
         self.began = 0.0  # when the loop was started, by the app's clock
         self.against = "captured"  # what sources are compared with
         self.marked: int | None = None  # the first of two attempts to compare

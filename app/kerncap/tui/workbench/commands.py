@@ -67,6 +67,33 @@ class Commands(SourceCommands):
         """Compares the selected attempt's result again."""
         self._again("validate", mode)
 
+    def action_tolerance(self) -> None:
+        """Asks how results are compared; the selected attempt is compared again."""
+        from kerncap.core.judging import parse_judging, remember
+        from kerncap.tui.widgets.ask import AskText
+
+        def check(text: str) -> str | None:
+            try:
+                remember(self.directory, parse_judging(text))
+            except (KerncapError, OSError) as error:
+                return str(error)
+            return None
+
+        def answered(text: str | None) -> None:
+            if text is None:
+                return
+            self.judging = parse_judging(text).text
+            self.tell(f"Results are compared {f'with {self.judging}' if self.judging else 'exactly'}.")
+            self.draw_state()
+            if self.table.number is not None and self.engine is not None and self.engine.alive:
+                self._again("validate", "default")
+
+        hint = (
+            "rtol 1e-6, atol 1e-8: within atol + rtol * |expected|. ulp 2: within 2 units in the last place. "
+            "3=f32: region 3 holds floats. Nothing: exactly."
+        )
+        self.app.push_screen(AskText("Tolerance:", self.judging, hint=hint, check=check), answered)
+
     def _again(self, step: str, mode: str) -> None:
         number = self.table.number
         if number is None:

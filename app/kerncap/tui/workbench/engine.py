@@ -23,6 +23,7 @@ from kerncap.core.history import (
     same_sources,
 )
 from kerncap.core.iterations import Iteration, list_iterations
+from kerncap.core.judging import remembered
 from kerncap.core.loop_worker import Request
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Facts:
     problems: tuple[str, ...] = ()
     resumed: bool = False  # the source as it stands has been tried already
     definition: tuple[str, int] | None = None  # the file that defines the kernel, and the line it is at now
+    judging: str = ""  # with which tolerance and types results are compared; empty: exactly
 
 
 class Opened(Message):
@@ -194,6 +196,7 @@ def read_facts(directory: Path) -> Facts:
         changed[iteration.number] = changed_lines(baseline, sources)
         if iteration is iterations[-1] and iteration.outcome not in ("superseded", KEPT, "error"):
             resumed = same_sources(sources, present)
+    judging = _judging(directory, problems)
     return Facts(
         opened.capture.dispatch.demangled or plan.symbol,
         plan.symbol,
@@ -203,7 +206,16 @@ def read_facts(directory: Path) -> Facts:
         tuple(problems),
         resumed,
         _definition(opened.manifest, plan, baseline, present),
+        judging,
     )
+
+
+def _judging(directory: Path, problems: list[str]) -> str:
+    try:
+        return remembered(directory).text
+    except KerncapError as error:
+        problems.append(error.message)
+        return ""
 
 
 def _definition(

@@ -8,6 +8,7 @@ from typing import Any
 
 from kerncap.core import session as loop
 from kerncap.core.iterations import Iteration
+from kerncap.core.judging import Judging
 
 PASSED = ("IDENTICAL", "WITHIN_TOLERANCE", "NONDETERMINISTIC_OK")
 _WORDS = {"build-failed": "does not build", "superseded": "given up", "error": "error", "kept": "kept"}
@@ -29,6 +30,7 @@ class Row:
     baseline_ns: float | None = None
     speed: str = ""  # FASTER, SLOWER, SAME, UNCLEAR; of a right result
     mode: str = "default"
+    judged: str = ""  # with which tolerance and types; empty: exactly
     simulated: bool = False
 
     @property
@@ -81,8 +83,19 @@ def row_of(iteration: Iteration, changed: tuple[int, int] | None = None) -> Row:
         _number(timing.get("baseline_median_ns")),
         str(timing.get("speed") or "") if passed else "",
         str(validation.get("mode") or "default"),
+        judged_with(validation),
         "simulated" in str(timing.get("timer") or ""),
     )
+
+
+def judged_with(validation: Mapping[str, Any]) -> str:
+    """The tolerance and the types that a verdict went by, as text; empty: none, exactly."""
+    found = _mapping(validation.get("judging"))
+    try:
+        dtypes = tuple((str(where), str(name)) for where, name in found["dtypes"].items())
+        return Judging(float(found["atol"]), float(found["rtol"]), int(found["ulp"]), dtypes).text
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return ""
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

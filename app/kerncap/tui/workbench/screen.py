@@ -96,7 +96,7 @@ class WorkbenchScreen(Commands):
         self.kernel, self.arch, self.trouble = facts.kernel, facts.arch, ""
         self.model.load(list(facts.iterations), facts.changed)
         self.table.renew(to_newest=True)
-        self.definition = facts.definition
+        self.definition, self.judging = facts.definition, facts.judging
         self.load_sources()
         if facts.problems:
             self.tell(" ".join(facts.problems), "warning", lasting=True)
@@ -129,6 +129,8 @@ class WorkbenchScreen(Commands):
         newest = iteration.number == self.model.numbers[-1]
         self.table.renew(to_newest=newest)
         self._show(iteration.number)
+        if "judging" in (iteration.document.get("validation") or {}):
+            self.judging = self.model.rows[iteration.number].judged
         self._bring_up(iteration)
         error = iteration.document.get("error")
         if error and self.views.editing_alone:  # the pane that has it is not in view
@@ -239,7 +241,14 @@ class WorkbenchScreen(Commands):
         poll = self.kerncap.settings.poll_ms
         how = "off" if not self.watching else (f"every {poll} ms" if poll else "on")
         self.query_one("#kernel-line", Static).update(
-            kernel_line(self.kernel or self.directory.name, self.arch, self.device, how, self.size.width - 2)
+            kernel_line(
+                self.kernel or self.directory.name,
+                self.arch,
+                self.device,
+                self.judging,
+                how,
+                self.size.width - 2,
+            )
         )
         self._tabs()
         if self.kerncap.guided:

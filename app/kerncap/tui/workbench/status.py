@@ -19,9 +19,11 @@ def _fit(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, max(0, width - 1)) + "…"
 
 
-def kernel_line(kernel: str, arch: str, device: str | None, watching: str, width: int) -> Content:
-    """Kernel, arch, device, and how saves are noticed."""
-    words = [word for word in (arch, device) if word]
+def kernel_line(
+    kernel: str, arch: str, device: str | None, judging: str, watching: str, width: int
+) -> Content:
+    """Kernel, arch, device, the tolerance that is set, and how saves are noticed."""
+    words = [word for word in (arch, device, judging) if word]
     right = "  ".join([*words, f"watching {watching}"])
     left = one_line(kernel, max(8, width - len(right) - 2))
     gap = max(2, width - cell_len(left) - cell_len(right))
@@ -36,6 +38,7 @@ def result_line(model: Model, row: Row | None, trouble: str, width: int) -> Cont
     best = model.best
     mark = "★ " if best is not None and best.number == row.number else ""
     verdict = f"{row.verdict}{' ' + row.mode if row.mode != 'default' else ''}"
+    verdict += f" ({row.judged})" if row.judged else ""
     head = f"{mark}attempt {row.number} "
     pieces: list[tuple[str, str]] = [(head, "bold"), (verdict, _COLOUR[verdict_style(row.verdict)])]
     rest = ""

@@ -8,7 +8,7 @@ from typing import Any
 from kerncap.tui.workbench import heatmap
 from kerncap.tui.workbench.figures import size, value
 from kerncap.tui.workbench.lines import Line, wrap
-from kerncap.tui.workbench.model import PASSED
+from kerncap.tui.workbench.model import PASSED, judged_with
 
 _FIRST_ELEMENTS = 8
 _RELATIVE = "rel is |actual - expected| / |expected|, inf where 0 was expected"
@@ -42,6 +42,8 @@ def report(
     heading = [(verdict, verdict_style(verdict))]
     if mode and mode != "default":
         heading.append((f"  {mode}", "accent"))
+    if judged := judged_with(validation):
+        heading.append((f"  {judged}", "accent"))
     heading.append((f"  {_sizes(validation)}", "dim"))
     lines.insert(0, heading)
     for warning in validation.get("warnings") or []:
