@@ -194,6 +194,21 @@ async def test_c_compares_two_attempts(out: Path) -> None:
         await bench.until(lambda: "attempt 1 to attempt 2" in bench.shows("diff"))
 
 
+async def test_c_leads_to_the_other_attempt_from_any_pane(out: Path) -> None:
+    async with workbench(out, FakeBench(Result(1000), Result(800)), size=(80, 24)) as bench:
+        await bench.attempts(1)
+        bench.edit("i < n", "i + 1 <= n")
+        await bench.attempts(2)
+        await bench.pilot.press("5", "c")
+        assert "Attempt 2 is one of two: ↑ ↓ to the other" in bench.told
+        await bench.pilot.press("c")
+        assert "Attempt 2 is not marked any more" in bench.told
+        assert not any(row.startswith("c") for row in bench.rows())
+        await bench.pilot.press("5", "c", "up", "c")
+        await bench.until(lambda: bench.screen.shown.sides is not None, "the comparison")
+        assert "of the time of attempt 2" in bench.shows("diff")
+
+
 async def test_c_gives_a_wrong_attempt_no_speed(out: Path) -> None:
     async with workbench(out, FakeBench(Result(1000), Result(500, "FAIL", failing()))) as bench:
         await bench.attempts(1)

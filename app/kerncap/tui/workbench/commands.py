@@ -206,9 +206,12 @@ class Commands(SourceCommands):
             self.tell("There is no attempt to compare.", "warning")
         elif self.marked is None:
             self.marked = number
-            self.tell(f"Attempt {number} is one; c on another compares the two.", lasting=True)
+            self.table.focus()  # ↑ ↓ go to the other one, whichever pane had them
+            self.tell(f"Attempt {number} is one of two: ↑ ↓ to the other, then c again.", lasting=True)
         elif self.marked == number:
             self._unmark()
+            self.table.focus()
+            self.tell(f"Attempt {number} is not marked any more: c on one attempt, then on another.")
         else:
             first, self.marked = self.marked, None
             self.tell("")
