@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from whole import DEVICE, built, document
+from whole import DEVICE, built, document, kerncap
 
-from kerncap.core.native import SIM_HIP, native_path
+from kerncap.core.toolchain import rocm_clang
 from support.build import PROGRAMS, Program, build_program
 from support.package import APP
 
@@ -79,14 +79,36 @@ def test_a_name_that_two_units_define(tmp_path: Path) -> None:  # S2
 def test_no_compile_commands(tmp_path: Path) -> None:  # S3
     program, source = copy_of("in_place", tmp_path)
     (program.folder / "compile_commands.json").unlink()
-    shutil.copytree(native_path(SIM_HIP).parent / "include", source / "include")
     made = extract("advance", program, tmp_path, "--source-dir", str(source))
     assert made["source"]["variant"] == "kernel_variant.cpp"
-    assert any("No compile command of this unit is known" in note for note in made["source"]["notes"])
+    (note,) = (n for n in made["source"]["notes"] if "No compile command of this unit is known" in n)
+    assert ("kerncap's HIP headers" in note) is (rocm_clang() is None)
     make("validate", tmp_path / "out")
-    made = extract("advance", program, tmp_path, "--force")
-    assert made["source"]["variant"] is None
-    assert "no compile_commands.json" in made["source"]["reason"]
+    made = extract("advance", program, tmp_path, "--force")  # debug information names the unit
+    assert made["source"]["variant"] == "kernel_variant.cpp"
+
+
+def test_a_unit_that_does_not_compile_is_told_with_its_first_error(tmp_path: Path) -> None:  # S3
+    program, source = copy_of("in_place", tmp_path)
+    text = (source / "in_place.hip").read_text()
+    (source / "in_place.hip").write_text(f'#include "first.h"\n{text}')
+    (source / "first.h").write_text("#include <no/such/header.h>\n")
+    stripped = (program.folder / "in_place.hsaco").read_bytes().replace(b".debug_info", b".unread_inf")
+    (program.folder / "in_place.hsaco").write_bytes(stripped)  # else that names the original unit
+    (program.folder / "compile_commands.json").unlink()
+    done = kerncap(
+        "extract",
+        "advance",
+        "-o",
+        "cut",
+        "--source-dir",
+        str(source),
+        "--",
+        str(program.executable),
+        cwd=tmp_path,
+    )
+    assert "first.h:1:10: error: 'no/such/header.h' file not found. No compile_commands" in done.stdout
+    assert f"--source-dir {source} was searched, and holds no source of this kernel that" in done.stderr
 
 
 @pytest.mark.parametrize("arch", ["native", "gfx942:sramecc+:xnack-", "gfx90a"])

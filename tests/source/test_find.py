@@ -161,6 +161,14 @@ def test_without_compile_commands_includes_are_found(tree: Tree) -> None:  # S3
     assert {p.name for p in finding.dependencies} == {"k.hip", "scale.h", "device2.h", "device.h"}
 
 
+def test_neither_source_nor_commands(tree: Tree) -> None:  # S3
+    tree.write({"src/k.hip": SCALE + "template __global__ void scale<float, 2>(float*);\n"})
+    finding = tree.find(tree.captured("src/k.hip"), source_dirs=())
+    assert finding.command is None
+    assert finding.reason
+    assert "no compile_commands.json is near the program" in finding.reason
+
+
 def test_relative_paths_spaces_response_file_and_launchers(tree: Tree) -> None:  # S3
     tree.write(
         {

@@ -281,7 +281,11 @@ def _used(source_dirs: Sequence[Path], files: Iterable[Path]) -> tuple[tuple[str
 def _unused(source_dirs: Sequence[Path], files: Iterable[Path]) -> tuple[str, ...]:
     """What to say of directories that were named in vain."""
     files = list(files)
-    what = f"does not hold the source of this kernel; that is {files[0]}" if files else "was of no use"
+    what = (
+        f"does not hold the source of this kernel; that is {files[0]}"
+        if files
+        else "was searched, and holds no source of this kernel that compiles here"
+    )
     return tuple(f"--source-dir {named} {what}." for named, used in _used(source_dirs, files) if not used)
 
 

@@ -17,13 +17,14 @@ from pathlib import Path
 from kerncap.core.codeobject import CodeObject, read_code_object, read_file
 from kerncap.core.compile_command import CompileCommand, with_defines
 from kerncap.core.device_compile import DeviceCompile, Probe
+from kerncap.core.diagnostics import first_error, parse
 from kerncap.core.dwarf import KernelDebug, kernel_debug
 from kerncap.core.errors import DeviceError, KerncapError
 from kerncap.core.toolchain import CompileError
 from kerncap.source.finding import Definition, SourceFinding, SourceRequest
 from kerncap.source.hip.cache import cached_probe
 from kerncap.source.hip.database import Database, find_databases, load
-from kerncap.source.hip.guess import guess_command
+from kerncap.source.hip.guess import guess_command, own_include
 from kerncap.source.hip.lexer import symbol_words
 from kerncap.source.hip.tree import HEADERS, SOURCES, Site, find_sites, including_units, source_files
 
@@ -225,13 +226,19 @@ def _from_sources(search: _Search) -> _Chosen | None:
             search.failures[file] = error
             continue
         if search.request.symbol in probe.kernels:
+            own = " (among them that of kerncap's HIP headers)" if _uses_own(command) else ""
             note = (
                 "No compile command of this unit is known: it is compiled with -O3 and the include "
-                "directories that it needs. Give "
+                f"directories that it needs{own}. Give "
                 "--source-dir a tree with compile_commands.json to rebuild it as the program was built."
             )
             return command, probe, [note]
     return None
+
+
+def _uses_own(command: CompileCommand) -> bool:
+    own = own_include()
+    return own is not None and f"-I{own}" in command.arguments
 
 
 def _definition(search: _Search, dependencies: Iterable[Path]) -> Definition | None:
@@ -272,6 +279,16 @@ def _textual_dependencies(command: CompileCommand) -> list[Path]:
     return list(found)
 
 
+def _first_error(output: str) -> str:
+    """What a compiler says first that is an error, on one line; else its first line."""
+    found = parse(output)
+    index = first_error(found)
+    if index is not None:
+        place = f"{found[index].place}: " if found[index].place else ""
+        return f"{place}error: {found[index].message}"
+    return next((line.strip() for line in output.splitlines() if line.strip()), "")
+
+
 def _reason(search: _Search) -> str:
     """Why there is nothing to recompile, and what would help."""
     request = search.request
@@ -285,12 +302,11 @@ def _reason(search: _Search) -> str:
     if time.monotonic() > search.deadline:
         return f"The search for the unit that defines {name} was ended after {request.timeout_s:g} s."
     if failure is not None:
-        first = failure.output.strip().splitlines()[:1] if isinstance(failure, CompileError) else []
-        detail = f" {first[0]}" if first else ""
-        return (
-            f"No unit that compiles here defines {request.symbol}. The first that did not compile: "
-            f"{failure.message}{detail}"
-        )
+        said = failure.output if isinstance(failure, CompileError) else ""
+        text = f"No unit that compiles here defines {request.symbol}. {failure.message}"
+        text += f" {detail.rstrip('.')}." if (detail := _first_error(said)) else ""
+        known = bool(search.database.commands)
+        return text if known else f"{text} No compile_commands.json says how the program is compiled."
     if search.sites:
         where = search.sites[0]
         return (

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kerncap.core.compile_command import CompileCommand
 from kerncap.core.device_compile import DeviceCompile, Probe
+from kerncap.core.native import SIM_HIP, find_native
 from kerncap.core.toolchain import CompileError
 from kerncap.source.finding import SourceRequest
 from kerncap.source.hip.cache import cached_probe
@@ -19,8 +20,8 @@ _ATTEMPTS = 24
 def guess_command(request: SourceRequest, file: Path, files: Sequence[Path]) -> tuple[CompileCommand, Probe]:
     """`-x hip -O3` with the user's defines, and the include directories that the sources turn out to need.
 
-    A header that is not found is looked for in the tree: its directory becomes an -I. Raises CompileError
-    where the file does not compile even so.
+    A header that is not found is looked for in the tree: its directory becomes an -I. HIP's own, where this
+    machine has none, are kerncap's. Raises CompileError where the file does not compile even so.
     """
     includes: list[str] = []
     for _ in range(_ATTEMPTS):
@@ -37,13 +38,26 @@ def guess_command(request: SourceRequest, file: Path, files: Sequence[Path]) -> 
             return command, cached_probe(DeviceCompile.of(command, request.target, request.symbol))
         except CompileError as error:
             missing = _MISSING.search(error.output)
-            folder = _include_directory(missing[1], files) if missing else None
+            folder = (_include_directory(missing[1], files) or _own_header(missing[1])) if missing else None
             if folder is None or str(folder) in includes:
                 raise
             includes.append(str(folder))
     raise CompileError(
         f"{file} needs more than {_ATTEMPTS} include directories: give a compile_commands.json."
     )
+
+
+def own_include() -> Path | None:
+    """The folder of kerncap's HIP headers; None where its native part is not built."""
+    library = find_native(SIM_HIP)
+    folder = library.parent / "include" if library else None
+    return folder if folder is not None and folder.is_dir() else None
+
+
+def _own_header(name: str) -> Path | None:
+    folder = own_include()
+    inside = folder is not None and ".." not in Path(name).parts and (folder / name).is_file()
+    return folder if inside else None
 
 
 def _include_directory(name: str, files: Sequence[Path]) -> Path | None:
