@@ -14,6 +14,7 @@ namespace kerncap::replay {
 struct Launch {
   abi::hsa_kernel_dispatch_packet_t packet{};  // header and completion signal are filled in here
   double limit_seconds = 60;
+  bool reshaped = false;  // its grid is not the captured one
 };
 
 // When a dispatch ran: by its own timestamps, and by the system clock before it was submitted and after it

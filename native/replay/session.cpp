@@ -69,9 +69,31 @@ std::unique_ptr<Module> Session::load_module(std::string name, std::vector<unsig
   return module;
 }
 
+namespace {
+
+// Another grid of workgroups along x. Throws ReplayError where a packet cannot hold it.
+void reshape(Launch& launch, const Shape& shape, const std::string& name) {
+  std::uint32_t sizes[3];
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::uint64_t size = shape.groups[axis] * (axis == 0 ? shape.items : 1);
+    if (size == 0 || size > 0xffffffffu || shape.items > 0xffffu)
+      throw ReplayError(ErrorClass::usage, name + ": no dispatch has so large a grid, or an empty one");
+    sizes[axis] = static_cast<std::uint32_t>(size);
+  }
+  abi::hsa_kernel_dispatch_packet_t& packet = launch.packet;
+  packet.setup = 3;  // dimensions
+  packet.workgroup_size_x = static_cast<std::uint16_t>(shape.items);
+  packet.workgroup_size_y = packet.workgroup_size_z = 1;
+  packet.grid_size_x = sizes[0], packet.grid_size_y = sizes[1], packet.grid_size_z = sizes[2];
+  launch.reshaped = true;
+}
+
+}  // namespace
+
 unsigned Session::load(const std::string& file, const std::string& symbol, std::uint32_t private_bytes,
-                       std::uint32_t group_bytes, const std::vector<unsigned char>& kernargs) {
-  return add(load_module(file, read_variant(file), symbol), private_bytes, group_bytes, kernargs);
+                       std::uint32_t group_bytes, const std::vector<unsigned char>& kernargs,
+                       const std::optional<Shape>& shape) {
+  return add(load_module(file, read_variant(file), symbol), private_bytes, group_bytes, kernargs, shape);
 }
 
 unsigned Session::load_empty() {
@@ -83,7 +105,7 @@ unsigned Session::load_empty() {
 }
 
 unsigned Session::add(std::unique_ptr<Module> module, std::uint32_t private_bytes, std::uint32_t group_bytes,
-                      const std::vector<unsigned char>& kernargs) {
+                      const std::vector<unsigned char>& kernargs, const std::optional<Shape>& shape) {
   const std::uint64_t given = kernargs.empty() ? capture_.kernarg_bytes.size() : kernargs.size();
   if (module->kernarg_bytes() > given) {
     throw ReplayError(ErrorClass::usage,
@@ -97,6 +119,7 @@ unsigned Session::add(std::unique_ptr<Module> module, std::uint32_t private_byte
   }
   Variant variant;
   std::memcpy(&variant.launch.packet, capture_.dispatch.packet, sizeof(variant.launch.packet));
+  if (shape) reshape(variant.launch, *shape, module->name());
   variant.launch.packet.kernel_object = module->kernel_object();
   variant.launch.packet.private_segment_size = private_bytes;
   variant.launch.packet.group_segment_size = group_bytes;

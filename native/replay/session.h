@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,12 @@ struct RunRequest {
   double limit_seconds = 60;
 };
 
+// How many workgroups along each axis, and work-items in each.
+struct Shape {
+  std::uint64_t groups[3]{};
+  std::uint64_t items = 0;
+};
+
 class Session {
  public:
   // `memory` and `reservation` were set up before the runtime was opened. Places and fills the memory.
@@ -41,7 +48,8 @@ class Session {
 
   // Loads a variant; its number. `kernargs` empty: the captured ones.
   unsigned load(const std::string& file, const std::string& symbol, std::uint32_t private_bytes,
-                std::uint32_t group_bytes, const std::vector<unsigned char>& kernargs);
+                std::uint32_t group_bytes, const std::vector<unsigned char>& kernargs,
+                const std::optional<Shape>& shape = {});
   // The captured code object with its kernel emptied.
   unsigned load_empty();
 
@@ -99,7 +107,7 @@ class Session {
   Variant& at(unsigned variant);
   [[nodiscard]] const Variant& at(unsigned variant) const { return const_cast<Session*>(this)->at(variant); }
   unsigned add(std::unique_ptr<Module> module, std::uint32_t private_bytes, std::uint32_t group_bytes,
-               const std::vector<unsigned char>& kernargs);
+               const std::vector<unsigned char>& kernargs, const std::optional<Shape>& shape = {});
   void place_kernargs(Variant& variant, const std::vector<unsigned char>& kernargs);
   DispatchTime dispatch(Variant& variant, bool track, double limit_seconds);
   void learn(Variant& variant);

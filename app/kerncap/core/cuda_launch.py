@@ -7,6 +7,7 @@ memory, attributes) stays as captured; the replayer asks the driver for what the
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from kerncap.core.arguments import as_arguments, difference
@@ -16,6 +17,7 @@ from kerncap.core.errors import UsageError
 from kerncap.core.launch import Launch
 from kerncap.core.module_variables import check_variables
 from kerncap.core.records import Capture
+from kerncap.core.triton_launch import variant_shape
 
 _PTX_HEAD = re.compile(rb"\A(?:\s|//[^\n]*\n)*\.version\b")
 _ENTRY = re.compile(rb"\.entry\s+([\w$.]+)")
@@ -46,10 +48,18 @@ def cuda_variant_launch(capture: Capture, path: Path) -> Launch:
         raise UsageError(f"{path} is code for {code.target.arch}; the capture is of {capture.device.name}")
     _check_name(path, dispatch.symbol, code.kernel_names)
     kernel = code.kernel(dispatch.symbol)
-    _check_block(capture, kernel, path)
+    shape = variant_shape(capture, path)
+    if shape is None:
+        _check_block(capture, kernel, path)
     if code.describes(dispatch.symbol):
         _check_parameters(capture, kernel, path)
-    return _launch(capture, path, kernel, check_variables(capture, code, path))
+    launch = _launch(capture, path, kernel, check_variables(capture, code, path))
+    if shape is None:
+        return launch
+    assert capture.cuda_launch is not None
+    # The replayer takes the captured kernel's static shared memory off again.
+    group = capture.cuda_launch.static_shared + shape.shared
+    return replace(launch, group_bytes=group, shape=shape, warnings=(*launch.warnings, shape.told(capture)))
 
 
 def _launch(capture: Capture, path: Path, kernel: Kernel | None, warnings: tuple[str, ...]) -> Launch:

@@ -17,8 +17,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kerncap.core import triton_record
 from kerncap.core.codeobject import CodeObject, CodeObjectError, Kernel, read_code_object
-from kerncap.core.errors import UsageError
+from kerncap.core.errors import DamagedCaptureError, UsageError
 from kerncap.core.pointees import Pointed, follow
 from kerncap.core.records import Capture
 from kerncap.core.store_width import stored_type
@@ -46,12 +47,16 @@ NAMES: dict[str, str] = {
     **{name: "i8" for name in ("i8", "int8", "int8_t", "char", "signed char")},
     **{name: "u8" for name in ("u8", "uint8", "uint8_t", "unsigned char", "bytes", "std::byte")},
     **{name: "bool" for name in ("bool", "i1")},
+    **{name: "e4m3" for name in ("e4m3", "fp8e4nv", "float8_e4m3fn")},
+    **{name: "e5m2" for name in ("e5m2", "fp8e5", "float8_e5m2")},
+    **{name: "e4m3fnuz" for name in ("e4m3fnuz", "fp8e4b8", "float8_e4m3fnuz")},
+    **{name: "e5m2fnuz" for name in ("e5m2fnuz", "fp8e5b16", "float8_e5m2fnuz")},
 }
 SIZES = {
     "f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "u64": 8, "i32": 4, "u32": 4, "i16": 2, "u16": 2,
-    "i8": 1, "u8": 1, "bool": 1, "pointer": 8, "bytes": 1,
+    "i8": 1, "u8": 1, "bool": 1, "pointer": 8, "bytes": 1, "e4m3": 1, "e5m2": 1, "e4m3fnuz": 1, "e5m2fnuz": 1,
 }  # fmt: skip
-FLOATS = frozenset({"f64", "f32", "f16", "bf16"})
+FLOATS = frozenset({"f64", "f32", "f16", "bf16", "e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz"})
 _VECTOR = re.compile(r"(float|double|int|uint|char|uchar|short|ushort|long|ulong|half)([234])\Z")
 _LLVM_VECTOR = re.compile(r"(.+?) __(?:vector\((\d+)\)|attribute__\(\(.*vector_size\((\d+).*)\Z")
 
@@ -190,6 +195,7 @@ def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) 
     for names, source in (
         (parameter_types(capture.dispatch.demangled), "mangled name"),
         (_reproducer_types(capture, kernel.name), "source"),
+        (_triton_types(capture, len(kernel.explicit_arguments)), "Triton's signature"),
     ):
         if names is None or len(names) != len(kernel.explicit_arguments):
             continue
@@ -388,6 +394,18 @@ def _without_name(parameter: str) -> str:
     if match is None:
         return parameter
     return match[1].strip() + ("*" if match[2] else "")
+
+
+def _triton_types(capture: Capture, count: int) -> list[str] | None:
+    """The types of a Triton kernel's arguments; after those of its signature it takes pointers to scratch."""
+    try:
+        record = triton_record.read(capture.path)
+    except DamagedCaptureError:
+        return None
+    pointers = record.pointers if record is not None else []
+    if not pointers or len(pointers) > count:
+        return None
+    return [*(f"{kind}*" if kind else "" for kind in pointers), *[""] * (count - len(pointers))]
 
 
 def _reproducer_types(capture: Capture, name: str) -> list[str] | None:

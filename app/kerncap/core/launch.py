@@ -17,6 +17,7 @@ from kerncap.core.errors import UsageError
 from kerncap.core.module_variables import check_variables
 from kerncap.core.records import Capture
 from kerncap.core.staleness import newer_source
+from kerncap.core.triton_launch import Shape, variant_shape
 from kerncap.core.units import by
 
 _QUEUE = "hidden_queue_ptr"
@@ -34,6 +35,7 @@ class Launch:
     queue_offset: int | None = None  # where the address of the live queue belongs
     kernel: Kernel | None = None  # metadata, where the code object carries it
     warnings: tuple[str, ...] = ()  # what of the variant is otherwise than in the captured code object
+    shape: Shape | None = None  # None: the captured one
 
     def kernargs_with_queue(self, queue: int) -> bytes:
         """The kernel arguments for a process whose queue is at address `queue`."""
@@ -108,7 +110,9 @@ def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
     ):  # no metadata: the kernel descriptor's sizes are checked by the replayer
         private, group = dispatch.private_segment_size, dispatch.group_segment_size
         return Launch(path, dispatch.symbol, private, group, warnings=warnings)
-    _check_workgroup(capture, kernel, path)
+    shape = variant_shape(capture, path)
+    if shape is None:
+        _check_workgroup(capture, kernel, path)
     group = kernel.lds_bytes + max(dispatch.group_segment_size - base.lds_bytes, 0)
     if group > capture.device.lds_bytes > 0:
         raise UsageError(
@@ -119,7 +123,12 @@ def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
     if kernel.dynamic_stack:
         private = max(private, dispatch.private_segment_size)
     kernargs = _kernargs(capture, base, kernel, path)
-    return Launch(path, dispatch.symbol, private, group, kernargs, _queue_offset(kernel), kernel, warnings)
+    if shape is not None:
+        group = kernel.lds_bytes + shape.shared
+        warnings = (*warnings, shape.told(capture))
+    return Launch(
+        path, dispatch.symbol, private, group, kernargs, _queue_offset(kernel), kernel, warnings, shape
+    )
 
 
 def _find_variant(capture: Capture, hsaco: str | os.PathLike[str]) -> Path:

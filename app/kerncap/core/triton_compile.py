@@ -17,9 +17,9 @@ from kerncap.core.device_compile import Compiled
 from kerncap.core.errors import DeviceError
 from kerncap.core.scratch import scratch
 from kerncap.core.toolchain import CompileError, Compiler, run_tool
+from kerncap.core.triton_launch import LAUNCH
 
 SCRIPT = Path(__file__).resolve().parent.parent / "triton_hook" / "compile_variant.py"
-LAUNCH = ".launch.json"  # beside a code object: how it is launched
 
 
 @dataclass(frozen=True)

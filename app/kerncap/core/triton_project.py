@@ -11,25 +11,13 @@ from kerncap.core.compile_command import CompileCommand
 from kerncap.core.compile_file import PRISTINE, CompileFile, layout_of
 from kerncap.core.errors import KerncapError
 from kerncap.core.recompile import recompile
-from kerncap.core.records import Capture
 from kerncap.core.reproducer import CaptureFacts, ReproducerInfo, machine_code
 from kerncap.core.scratch import scratch
 from kerncap.core.toolchain import CompileError
+from kerncap.core.triton_launch import programs
 from kerncap.core.triton_record import TritonRecord
 
 VARIANT = "kernel_variant.py"
-
-
-def programs(capture: Capture) -> tuple[int, int, int]:
-    """The grid in programs, as Triton counts it: workgroups on AMD GPUs, blocks on NVIDIA's."""
-    if capture.cuda_launch is not None:
-        return capture.cuda_launch.grid
-    dispatch = capture.dispatch
-    x, y, z = (
-        (size + group - 1) // max(group, 1)
-        for size, group in zip(dispatch.grid, dispatch.workgroup, strict=True)
-    )
-    return x, y, z
 
 
 def write_triton(

@@ -87,6 +87,12 @@ DispatchTime Launcher::run(const Launch& launch) {
   CUlaunchConfig config{};
   config.gridDimX = shape.grid[0], config.gridDimY = shape.grid[1], config.gridDimZ = shape.grid[2];
   config.blockDimX = shape.block[0], config.blockDimY = shape.block[1], config.blockDimZ = shape.block[2];
+  if (launch.reshaped) {
+    const abi::hsa_kernel_dispatch_packet_t& packet = launch.packet;
+    config.blockDimX = packet.workgroup_size_x, config.blockDimY = 1, config.blockDimZ = 1;
+    config.gridDimX = packet.grid_size_x / packet.workgroup_size_x;
+    config.gridDimY = packet.grid_size_y, config.gridDimZ = packet.grid_size_z;
+  }
   config.sharedMemBytes = launch.packet.group_segment_size;
   config.hStream = runtime_.stream;
   config.attrs = attributes.data();

@@ -16,6 +16,7 @@ struct Launch {
   // parameters, packed.
   abi::hsa_kernel_dispatch_packet_t packet{};
   double limit_seconds = 60;
+  bool reshaped = false;  // its grid and block are the packet's, not those of `shape`
   const snapshot::CudaLaunch* shape = nullptr;
   std::uint64_t parameter_bytes = 0;
 };
