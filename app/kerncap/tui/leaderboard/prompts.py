@@ -89,4 +89,4 @@ def offer_resume(screen: LeaderboardScreen) -> None:
         else:
             screen.start()
 
-    app.push_screen(Confirm(question, "Resume", "No"), answered)
+    app.push_screen(Confirm(question, "Resume", "No", first=True), answered)

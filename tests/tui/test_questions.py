@@ -1,0 +1,65 @@
+"""Questions and hints: enter is the answer that stands out, and what is said fits what is on the screen."""
+
+from __future__ import annotations
+
+import pytest
+
+from kerncap.tui.settings import Remembered
+from kerncap.tui.widgets.confirm import Confirm
+from tui.stage import Stage, stage
+
+
+def cut_off() -> None:
+    memory = Remembered()
+    memory.set("resume.command", ["./decode", "--tokens", "16"])
+    memory.set("resume.cut_off", True)
+
+
+def colours(st: Stage, name: str) -> tuple[object, object, bool]:
+    """Of a button as drawn: foreground, background, reversed."""
+    (segment,) = (
+        segment
+        for strip in st.app.screen._compositor.render_strips()
+        for segment in strip
+        if f"({name[0]})" in segment.text
+    )
+    style = segment.style
+    assert style is not None
+    return style.color, style.bgcolor, bool(style.reverse)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+async def test_enter_goes_on_where_a_session_was_cut_off(
+    plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if plain:
+        monkeypatch.setenv("NO_COLOR", "1")
+    cut_off()
+    async with stage(command=None) as st:
+        await st.until("Run it again?")
+        chosen, other = colours(st, "yes"), colours(st, "no")
+        assert chosen != other
+        await st.press("right")
+        assert (colours(st, "yes"), colours(st, "no")) == (other, chosen)
+        await st.press("left", "enter")
+        assert st.programs[0].command.arguments == ("./decode", "--tokens", "16")
+
+
+async def test_no_and_escape_start_nothing() -> None:
+    for key in ("n", "escape"):
+        cut_off()
+        async with stage(command=None) as st:
+            await st.until("Run it again?")
+            await st.press(key)
+            assert not st.programs
+            assert st.screen is st.leaderboard
+
+
+async def test_enter_deletes_nothing() -> None:
+    async with stage() as st:
+        answers: list[object] = []
+        st.app.push_screen(Confirm("Delete it?", "Delete", "Keep"), answers.append)
+        await st.settle()
+        assert colours(st, "no") != colours(st, "yes")
+        await st.press("enter")
+        assert answers == [False]
