@@ -89,6 +89,28 @@ def test_a_fail_is_told_in_words(advance: Path, tmp_path: Path) -> None:
     assert not set("{}") & set(shown.stdout + shown.stderr)
 
 
+def test_the_variant_that_was_run_is_named_and_no_other_can_be_meant(edited: Path, tmp_path: Path) -> None:
+    mine = Path(rebuilt(edited, "+ 1.0f", "+ 0.5f * 2.0f", "mine.hsaco"))
+    words = (str(edited), "--hsaco", "mine.hsaco")
+    for command in ("validate", "replay"):
+        told = document(command, *words, cwd=tmp_path, code=0)
+        assert (told["symbol"], told["variant"]) == ("advance", str(mine))
+    shown = kerncap("validate", *words, cwd=tmp_path, code=0).stdout
+    assert "  kernel    advance\n  variant   edited/mine.hsaco\n" in shown
+    shown = kerncap("replay", *words, cwd=tmp_path).stdout
+    assert "  variant edited/mine.hsaco (its result is not checked: kerncap validate)\n" in shown
+    shown = kerncap("replay", str(edited), cwd=tmp_path).stdout
+    assert "variant" not in shown
+    here = tmp_path / "mine.hsaco"
+    shutil.copy(mine, here)
+    assert document("replay", *words, cwd=tmp_path)["variant"] == str(here)
+    here.write_bytes(here.read_bytes() + b"\0")
+    for command in ("validate", "replay"):
+        error = document(command, *words, cwd=tmp_path, code=2)["error"]
+        assert f"names two code objects, and they differ: {here} and {mine}" in error
+    assert document("replay", str(edited), "--hsaco", str(mine), cwd=tmp_path)["variant"] == str(mine)
+
+
 def test_smoke_says_what_it_does_not_judge(advance: Path, tmp_path: Path) -> None:
     shown = kerncap("validate", str(advance), "--smoke", cwd=tmp_path).stdout
     assert shown.splitlines()[0] == "RAN: it ran to its end without a fault; nothing was compared"

@@ -52,6 +52,12 @@ def note(text: str) -> None:
     click.echo(printable(f"kerncap: {text}"), err=True)
 
 
+def path_text(path: str) -> str:
+    """A path as short as it can be said: from the current directory where it is inside of that."""
+    near = os.path.relpath(path)
+    return path if near.startswith("..") else near
+
+
 def printable(text: str) -> str:
     """Text that came from a program or a file, without what would drive the terminal."""
     clean = "".join(char if char.isprintable() or char in "\n\t" else "?" for char in text)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kerncap.cli.output import device_option, emit_json, json_option, note, plain_table, say
+from kerncap.cli.output import device_option, emit_json, json_option, note, path_text, plain_table, say
 from kerncap.cli.parameters import MOST_ITERATIONS, PATH, limit_option
 from kerncap.core.captures import open_capture
 from kerncap.core.errors import UsageError
@@ -24,6 +24,8 @@ def _counters(
         emit_json(result.to_json())
         return 0
     say(f"{one_line(result.kernel)} on {result.device}, one run under {result.tool}, cache {result.cache}")
+    if result.variant is not None:
+        say(f"variant {path_text(result.variant)}")
     rows = [[c.section, one_line(c.name), c.value, c.unit] for c in result.counters]
     say(plain_table(["section", "counter", "value", "unit"], rows, left=(0, 1, 3)))
     return 0
@@ -93,9 +95,11 @@ def command(
     simulated = "simulated" in str(document["timer"])
     low, high = document["ci95_ns"]
     say(
-        f"{document['kernel']} on {document['device']}, {document['iterations']} runs, cache "
+        f"{one_line(document['kernel'])} on {document['device']}, {document['iterations']} runs, cache "
         f"{document['cache']}"
     )
+    if document["variant"] is not None:
+        say(f"  variant {path_text(document['variant'])} (its result is not checked: kerncap validate)")
     say(f"  median  {duration(document['median_ns'])}" + (" (simulated)" if simulated else ""))
     say(f"  95 %    {duration(low)} to {duration(high)}")
     say(f"  min     {duration(document['min_ns'])}   max {duration(document['max_ns'])}")

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from kerncap.cli.output import device_option, emit_json, json_option, note, plain_table, say
+from kerncap.cli.output import device_option, emit_json, json_option, note, path_text, plain_table, say
 from kerncap.cli.parameters import PATH, limit_option, tolerance_options
 from kerncap.core.captures import open_capture
+from kerncap.core.names import one_line
 from kerncap.core.units import size
 from kerncap.core.wording import element_text
 
@@ -19,6 +20,9 @@ def show(document: dict[str, Any]) -> None:
     """The verdict for a person."""
     reason = f": {document['reason']}" if document.get("reason") else ""
     say(f"{document['verdict']}{reason}")
+    say(f"  kernel    {one_line(document['kernel'])}")
+    if document["variant"] is not None:
+        say(f"  variant   {path_text(document['variant'])}")
     if document["mode"] == "smoke":
         say(f"  judged    whether it ends, and without a fault; {document['seconds']:.2f} s")
         say("  open      whether it writes the right values, to the right places: --smoke compares nothing")

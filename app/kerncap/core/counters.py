@@ -22,6 +22,7 @@ from kerncap.core.records import Capture
 from kerncap.core.replay import load
 from kerncap.core.replayer import Replayer, device_for
 from kerncap.core.scratch import scratch
+from kerncap.core.staleness import find_variant
 
 SCHEMA = "kerncap-counters/1"
 _LEAST_LIMIT_S = 300.0  # a profiler runs the kernel many times, and saves memory in between
@@ -105,7 +106,7 @@ def counters(
         device=used.name,
         tool=tool,
         cache=cache,
-        variant=None if hsaco is None else os.fspath(hsaco),
+        variant=None if hsaco is None else str(find_variant(capture, hsaco)),
         counters=tuple(found),
     )
 

@@ -16,7 +16,7 @@ from kerncap.core.codeobject import Argument, CodeObject, CodeObjectError, Kerne
 from kerncap.core.errors import UsageError
 from kerncap.core.module_variables import check_variables
 from kerncap.core.records import Capture
-from kerncap.core.staleness import newer_source
+from kerncap.core.staleness import find_variant, newer_source
 from kerncap.core.triton_launch import Shape, variant_shape
 from kerncap.core.units import by
 
@@ -82,7 +82,7 @@ def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
     than the device has, a workgroup that the kernel was not compiled for, module variables whose captured
     value it has no place for.
     """
-    path = _find_variant(capture, hsaco)
+    path = find_variant(capture, hsaco)
     if not path.is_file():
         made = "optimized.cubin" if capture.cuda_launch else "optimized.hsaco"
         raise UsageError(f"{hsaco}: there is no such file; `make recompile` writes {made}")
@@ -129,15 +129,6 @@ def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
     return Launch(
         path, dispatch.symbol, private, group, kernargs, _queue_offset(kernel), kernel, warnings, shape
     )
-
-
-def _find_variant(capture: Capture, hsaco: str | os.PathLike[str]) -> Path:
-    """A relative name counts from the current directory, else from the reproducer (`make recompile`)."""
-    path = Path(hsaco)
-    in_reproducer = capture.path.absolute().parent / path
-    if not path.is_absolute() and not path.is_file() and in_reproducer.is_file():
-        return in_reproducer
-    return path.absolute()
 
 
 def _queue_offset(kernel: Kernel | None) -> int | None:

@@ -276,7 +276,7 @@ def replay(
             simulated=replayer.simulated,
             timer=sampler.timer,
             cache=cache,
-            variant=None if hsaco is None else os.fspath(hsaco),
+            variant=None if hsaco is None else str(variant.launch.path),
             timing=result,
             batch=sampler.batch,
             launch_ns=launch_ns,

@@ -1,11 +1,35 @@
-"""Whether a reproducer's rebuilt kernel still is what its source says."""
+"""Which file a variant's name means, and whether a rebuilt kernel still is what its source says."""
 
 from __future__ import annotations
 
+import filecmp
+import os
 from pathlib import Path
 
 from kerncap.core.compile_file import NAME, OUTPUT, OUTPUT_CUDA, CompileFile
-from kerncap.core.errors import KerncapError
+from kerncap.core.errors import KerncapError, UsageError
+from kerncap.core.records import Capture
+
+
+def find_variant(capture: Capture, hsaco: str | os.PathLike[str]) -> Path:
+    """A relative name counts from the current directory, else from the reproducer (where `make recompile`
+    writes); the absolute path.
+
+    Raises UsageError where it names a file in both, and these are not the same.
+    """
+    path = Path(hsaco)
+    if path.is_absolute():
+        return path
+    inside = Path(os.path.abspath(capture.path.parent / path))
+    here = Path(os.path.abspath(path))
+    if not here.is_file():
+        return inside if inside.is_file() else here
+    if inside.is_file() and not filecmp.cmp(here, inside, shallow=False):
+        raise UsageError(
+            f"{os.fspath(hsaco)} names two code objects, and they differ: {here} and {inside}. "
+            "Write more of the path of the one that is meant"
+        )
+    return here
 
 
 def newer_source(hsaco: Path) -> Path | None:

@@ -118,11 +118,13 @@ class Validator:
             raise UsageError(f"mode {mode!r} is none of {', '.join(MODES)}")
         start = time.monotonic()
         result = ValidateResult(IDENTICAL, mode=mode, changed_bytes=self.replayer.changed_bytes)
-        result.variant = None if hsaco is None else os.fspath(hsaco)
+        dispatch = self.capture.dispatch
+        result.kernel, result.symbol = dispatch.demangled or dispatch.symbol, dispatch.symbol
         result.tolerance = tolerance
         self._warn(result)
         launch = None if hsaco is None else variant_launch(self.capture, hsaco)
         if launch is not None:
+            result.variant = str(launch.path)
             result.warnings += launch.warnings
         if mode == "smoke":
             result.against = NOTHING

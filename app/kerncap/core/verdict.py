@@ -33,7 +33,9 @@ class ValidateResult:
     reason: str = ""
     mode: str = "default"
     against: str = APPLICATION
-    variant: str | None = None
+    kernel: str = ""
+    symbol: str = ""
+    variant: str | None = None  # the path of its code object
     compared_bytes: int = 0
     written_bytes: int = 0
     masked_bytes: int = 0  # vary in the captured kernel's own replays
@@ -62,6 +64,8 @@ class ValidateResult:
         """The document of `kerncap validate --json`."""
         return {
             "schema": SCHEMA,
+            "kernel": self.kernel,
+            "symbol": self.symbol,
             "verdict": self.verdict,
             "reason": self.reason,
             "mode": self.mode,
