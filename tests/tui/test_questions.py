@@ -63,3 +63,14 @@ async def test_enter_deletes_nothing() -> None:
         assert colours(st, "no") != colours(st, "yes")
         await st.press("enter")
         assert answers == [False]
+
+
+async def test_no_hint_stands_under_an_open_dialog() -> None:
+    async with stage(guided=True) as st:
+        await st.show()
+        assert "Kernels by device time" in st.text()
+        await st.press("e")
+        await st.show()  # figures come on
+        assert "Kernels by device time" not in st.text()
+        await st.press("escape")
+        assert "Kernels by device time" in st.text()

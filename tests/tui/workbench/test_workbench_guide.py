@@ -59,3 +59,35 @@ async def test_the_hint_follows_what_happened(out: Path) -> None:
         bench.edit("i + 2 <= n", "i + 2 <= nix")
         await bench.attempts(4)
         await bench.until(lambda: "Pane 2 has the messages" in hint())
+
+
+async def test_the_hint_is_about_the_selected_attempt_and_what_is_under_way(out: Path) -> None:
+    fake = FakeBench(Result(1000), Result(800), Result(700, "FAIL", failing()), Result(800))
+    async with workbench(out, fake, guided=True) as bench:
+
+        def line() -> str:
+            return str(bench.screen.query_one(StatusLine).render())
+
+        await bench.attempts(1)
+        bench.fake.hold.clear()
+        bench.edit("i < n", "i + 1 <= n")
+        await bench.until(lambda: "Attempt 2 is compiled, timed and compared" in line())
+        bench.screen.tell("Edited kernel_variant.cpp: something.")
+        assert line() == "Edited kernel_variant.cpp: something.\n" + (
+            "Attempt 2 is compiled, timed and compared: wait for its verdict."
+        )
+        bench.fake.hold.set()
+        await bench.attempts(2)
+        bench.edit("i + 1 <= n", "i + 2 <= n")
+        await bench.attempts(3)
+        await bench.until(lambda: "Wrong, so its time does not count" in line())
+        bench.screen.table.focus()
+        await bench.pilot.press("up")
+        await bench.until(lambda: "Attempt 2 is selected" in line())
+        assert "Wrong" not in line()
+        await bench.pilot.press("down")
+        await bench.until(lambda: "Wrong" in line())
+        await bench.pilot.press("question_mark")
+        assert "Wrong" not in line()  # it is about the screen below
+        await bench.pilot.press("escape")
+        await bench.until(lambda: "Wrong" in line())

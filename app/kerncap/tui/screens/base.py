@@ -41,6 +41,15 @@ class KerncapScreen(Screen[None]):
         if problems:
             self.call_after_refresh(self.tell, ". ".join(problems), "warning", lasting=True)
 
+    def on_screen_suspend(self) -> None:
+        """Something is open over the screen."""
+        self.query_one(StatusLine).quiet(True)
+
+    def on_screen_resume(self) -> None:
+        """The screen is the top one again."""
+        if self.is_mounted:
+            self.query_one(StatusLine).quiet(False)
+
     @property
     def kerncap(self) -> KerncapApp:
         """The application, typed."""

@@ -17,27 +17,28 @@ if TYPE_CHECKING:
 
 Severity = Literal["information", "warning", "error"]
 _MARKS = {"information": "", "warning": "! ", "error": "✗ "}
+_STYLES = {"information": "", "warning": "bold $text-warning", "error": "bold $text-error"}
 SHOWN_S = 8.0
 
 
 class StatusLine(Static):
     """One sentence about what just happened, in place; empty while there is nothing to say.
 
-    A long one wraps to three lines at most. `hint` stays below whatever was told before.
+    A long one wraps. `hint` stands below it, whatever is told, but not under a dialog (`quiet`): what it
+    says is about the screen.
     """
 
     DEFAULT_CSS = """
     StatusLine { height: auto; max-height: 4; padding: 0 1; color: $text; display: none; }
     StatusLine.-told { display: block; }
-    StatusLine.-warning { color: $text-warning; text-style: bold; }
-    StatusLine.-error { color: $text-error; text-style: bold; }
-    StatusLine.-hint { color: $accent; }
     """
 
     def __init__(self) -> None:
         super().__init__("", markup=False)
         self.text = ""
         self._hint = ""
+        self._severity: Severity = "information"
+        self._quiet = False
         self._timer: Timer | None = None
 
     def tell(self, text: str, severity: Severity = "information", *, lasting: bool = False) -> None:
@@ -45,32 +46,36 @@ class StatusLine(Static):
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-        self.text = text
-        self._show(_MARKS[severity] + text if text else "", severity)
+        self.text, self._severity = text, severity
+        self._show()
         if text and not lasting:
             self._timer = self.set_timer(SHOWN_S, self.clear)
 
     def clear(self) -> None:
-        """Takes the sentence away; the hint comes back."""
+        """Takes the sentence away; the hint stays."""
         self._timer = None
-        self.text = ""
-        self._show("", "information")
+        self.text, self._severity = "", "information"
+        self._show()
 
     def hint(self, text: str) -> None:
-        """What could be done next; shown while there is no sentence. Empty: none."""
-        if text == self._hint:
-            return
-        self._hint = text
-        if not self.text:
-            self._show("", "information")
+        """What could be done next. Empty: nothing."""
+        if text != self._hint:
+            self._hint = text
+            self._show()
 
-    def _show(self, text: str, severity: Severity) -> None:
-        hinting = not text and bool(self._hint)
-        self.update(Content(self._hint if hinting else text))
-        self.set_class(bool(text or hinting), "-told")
-        self.set_class(severity == "warning", "-warning")
-        self.set_class(severity == "error", "-error")
-        self.set_class(hinting, "-hint")
+    def quiet(self, on: bool) -> None:
+        """Without its hint, or with it again."""
+        if on != self._quiet:
+            self._quiet = on
+            self._show()
+
+    def _show(self) -> None:
+        hint = "" if self._quiet else self._hint
+        told = _MARKS[self._severity] + self.text if self.text else ""
+        lines = [Content.styled(told, _STYLES[self._severity])] if told else []
+        lines += [Content.styled(hint, "$accent")] if hint else []
+        self.update(Content("\n").join(lines))
+        self.set_class(bool(lines), "-told")
 
 
 class KeyBar(Widget):

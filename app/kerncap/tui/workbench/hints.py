@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from kerncap.tui.workbench.model import Model
+from kerncap.tui.workbench.model import Model, Row
 
 
-def hint(model: Model, trouble: str) -> str:
-    """One sentence, or empty."""
+def hint(model: Model, shown: Row | None, trouble: str) -> str:
+    """One sentence, or empty. `shown` is the selected attempt."""
     if trouble:
         return "b starts again, esc goes back."
     if not model.rows:
         return "The first attempt is the source as it stands: wait for its verdict."
+    if model.attempt is not None and not model.attempt.repeat:
+        return f"Attempt {model.attempt.number} is compiled, timed and compared: wait for its verdict."
     newest = model.rows[model.numbers[-1]]
+    if shown is not None and shown.number != newest.number:
+        return f"Attempt {shown.number} is selected: u puts its source back, c compares it with another one."
     if newest.verdict == "does not build":
         return "Pane 2 has the messages, n goes to the next; correct the source and save."
     if newest.verdict == "FAIL":

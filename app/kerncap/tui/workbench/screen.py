@@ -252,7 +252,7 @@ class WorkbenchScreen(Commands):
         )
         self._tabs()
         if self.kerncap.guided:
-            self.query_one(StatusLine).hint(hint(self.model, self.trouble))
+            self.query_one(StatusLine).hint(hint(self.model, self.shown.row, self.trouble))
 
     def _tabs(self) -> None:
         now = self.kerncap.clock()
