@@ -64,6 +64,21 @@ def test_a_template_and_what_stands_before_a_kernels_name(tmp_path: Path) -> Non
     make("validate", tmp_path / "out")
 
 
+def test_two_instances_have_directories_and_names_of_their_own(tmp_path: Path) -> None:  # S1
+    program = str(build_program("templates").executable)
+    for kernel in ("scale<(Kind)39, float>", "scale<(Kind)39, int>", "scale<(Kind)0, float>"):
+        shown = kerncap("extract", kernel, "--language", "none", "--", program, cwd=tmp_path).stdout
+        assert f"\n{kernel} (" in shown
+    error = document("extract", "scale<(Kind)39, int>", "--", program, cwd=tmp_path, code=2)["error"]
+    assert "isolated/scale-2 exists already" in error
+    listed = kerncap("list", cwd=tmp_path).stdout
+    found = [line.split("  ")[0] for line in listed.splitlines()[1:]]
+    assert found == ["scale<(Kind)39, float>", "scale<(Kind)39, int>", "scale<(Kind)0, float>"]
+    captures = document("list", cwd=tmp_path)["captures"]
+    assert len({one["id"] for one in captures}) == 3
+    assert [one["directory"] for one in captures] == [f"isolated/scale{n}" for n in ("", "-2", "-3")]
+
+
 def test_a_name_that_two_units_define(tmp_path: Path) -> None:  # S2
     program, source = copy_of("templates", tmp_path)
     report = document("profile", "--", str(program.executable), cwd=tmp_path)

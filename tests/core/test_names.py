@@ -36,6 +36,22 @@ def test_base_name(demangled: str, base: str) -> None:
     assert names.base_name(demangled) == base
 
 
+@pytest.mark.parametrize(
+    ("demangled", "name"),
+    [
+        ("scale(float*, int)", "scale"),
+        ("void ns::deep::scale<float, 4>(float*, int)", "scale<float, 4>"),
+        ("void (anonymous namespace)::k<int>(int*)", "k<int>"),
+        ("void f<ns::g<int>(int)>(int)", "f<ns::g<int>(int)>"),
+        ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
+        ("void k<int>(int*) [clone .kd]", "k<int>"),
+        ("", ""),
+    ],
+)
+def test_instance_name(demangled: str, name: str) -> None:
+    assert names.instance_name(demangled) == name
+
+
 def test_base_name_of_kilobytes() -> None:
     nested = "a<" * 5000 + "int" + ">" * 5000
     assert names.base_name(f"void k<{nested}>({nested})") == "k"

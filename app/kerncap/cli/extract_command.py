@@ -13,6 +13,7 @@ from kerncap.core.capture_run import Progress
 from kerncap.core.control import MOST_DISPATCHES
 from kerncap.core.extract import LANGUAGE_CHOICES, ExtractResult, baseline_error, extract
 from kerncap.core.extract_running import extract_running
+from kerncap.core.names import instance_name, one_line
 from kerncap.core.units import size
 from kerncap.core.workload import parse_command
 
@@ -41,7 +42,8 @@ def _progress_text(kernel: str, progress: Progress) -> str:
 def show(result: ExtractResult) -> None:
     """The result for a person."""
     say()  # the program may have been ended in the middle of a line
-    say(f"{result.kernel} ({result.id}), dispatch {result.dispatch}, on {result.device}")
+    name = one_line(instance_name(result.demangled) or result.kernel, 160)
+    say(f"{name} ({result.id}), dispatch {result.dispatch}, on {result.device}")
     grid, block = ("x".join(map(str, v)) for v in (result.grid, result.block))
     cuda = result.device.startswith("cuda")
     say(f"  grid      {grid} {'threads in blocks' if cuda else 'work-items in workgroups'} of {block}")
@@ -89,7 +91,13 @@ def show(result: ExtractResult) -> None:
 @click.option(
     "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Defined when the kernel is recompiled."
 )
-@click.option("-o", "--output", type=PATH, metavar="DIR", help="Where to (default ./isolated/KERNEL).")
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    metavar="DIR",
+    help="Where to (default ./isolated/KERNEL, or KERNEL-2 ... where that is another kernel's).",
+)
 @click.option(
     "--language",
     type=click.Choice(LANGUAGE_CHOICES),

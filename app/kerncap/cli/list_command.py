@@ -9,7 +9,7 @@ import click
 from kerncap.cli.output import emit_json, json_option, note, plain_table, say
 from kerncap.cli.parameters import PATH
 from kerncap.core.captures import list_captures
-from kerncap.core.names import one_line
+from kerncap.core.names import instance_name, one_line
 from kerncap.core.units import size
 
 SCHEMA = "kerncap-list/1"
@@ -29,7 +29,8 @@ def command(directory: str, as_json: bool) -> Any:
         return 0
     rows = [
         [
-            one_line(one.kernel, 60) or "-",
+            one_line(instance_name(one.demangled) or one.kernel, 60) or "-",
+            one.id[:6] or "-",
             one.arch + (" (simulated)" if one.simulated else ""),
             size(one.bytes_on_disk),
             one.verdict or "-",
@@ -40,7 +41,9 @@ def command(directory: str, as_json: bool) -> Any:
     ]
     say(
         plain_table(
-            ["kernel", "device", "on disk", "baseline", "created", "directory"], rows, left=(0, 1, 3, 4)
+            ["kernel", "id", "device", "on disk", "baseline", "created", "directory"],
+            rows,
+            left=(0, 1, 2, 4, 5),
         )
     )
     return 0

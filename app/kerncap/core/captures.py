@@ -22,7 +22,7 @@ from kerncap.core.control import process_start
 from kerncap.core.errors import DamagedCaptureError, UsageError, unwritable
 from kerncap.core.files import fsync_directory
 from kerncap.core.interrupts import settle
-from kerncap.core.names import one_line
+from kerncap.core.names import matching, one_line
 from kerncap.core.records import Capture
 
 _PARTIAL = re.compile(r"\.partial-.*-(\d+)-(\d+)\Z", re.DOTALL)
@@ -77,6 +77,8 @@ class Listed:
     created: str
     verdict: str | None
     problem: str | None  # why it cannot be used
+    id: str = ""
+    demangled: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The JSON document of this line."""
@@ -127,6 +129,8 @@ def _list_one(directory: Path, capture: Path) -> Listed:
             created=str(document.get("created", "")),
             verdict=(document.get("baseline") or {}).get("verdict"),
             problem=_missized(capture, document["files"]),
+            id=str(kernel["id"]),
+            demangled=str(kernel["demangled"]),
         )
     except (DamagedCaptureError, KeyError, TypeError, ValueError) as error:
         reason = (
@@ -140,6 +144,11 @@ def _list_one(directory: Path, capture: Path) -> Listed:
 def list_captures(root: str | os.PathLike[str] = "isolated") -> list[Listed]:
     """The captures at or below `root`, by path. Raises UsageError where `root` is no readable directory."""
     base = Path(root)
+    if not base.exists():
+        raise UsageError(
+            f"there are no captures in {base}, which does not exist: `kerncap extract` makes them in "
+            "./isolated, `kerncap list DIR` shows those of another directory"
+        )
     if not base.is_dir():
         raise UsageError(f"{base} is no directory; name the one that captures were extracted to")
     try:
@@ -166,6 +175,32 @@ def list_captures(root: str | os.PathLike[str] = "isolated") -> list[Listed]:
 
     look(base, 0)
     return found
+
+
+def free_output(wanted: Path, pattern: str) -> Path:
+    """`wanted`, or the first of `wanted-2`, `wanted-3` ... that is free, where what is there is another
+    kernel than `pattern` names: an instance of the same template, for instance.
+
+    The first that may be of that kernel is returned, to be refused or replaced as it is.
+    """
+    found, number = wanted, 1
+    while records.has_traces(found / "capture"):
+        there = _list_one(found, found / "capture")
+        known = _Known(there.id, there.demangled or there.symbol, there.symbol)
+        if (there.problem and not there.id) or matching(pattern, [known]):
+            return found
+        number += 1
+        found = wanted.with_name(f"{wanted.name}-{number}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A captured kernel, to be named."""
+
+    id: str
+    name: str
+    symbol: str
 
 
 def sweep_partial(parent: Path) -> list[Path]:

@@ -19,7 +19,7 @@ from kerncap.core.capture_run import (
     ambiguous_error,
     run,
 )
-from kerncap.core.captures import check_output, disk_bytes, free_bytes, transaction
+from kerncap.core.captures import check_output, disk_bytes, free_bytes, free_output, transaction
 from kerncap.core.control import MOST_DISPATCHES
 from kerncap.core.devices import Device, resolve_device
 from kerncap.core.errors import (
@@ -71,6 +71,7 @@ class ExtractResult:
     baseline: dict[str, Any]
     program: str = "running"  # what became of it: one of capture_run.PROGRAM_ENDS
     warnings: list[str] = field(default_factory=list)
+    demangled: str = ""
     schema: str = SCHEMA
 
     def to_json(self) -> dict[str, Any]:
@@ -123,7 +124,7 @@ def check_request(
     for define in defines:
         if not _DEFINE.match(define):
             raise UsageError(f"-D {define!r} is no NAME or NAME=VALUE")
-    target = Path(output) if output is not None else default_output(kernel)
+    target = Path(output) if output is not None else free_output(default_output(kernel), kernel)
     check_output(target, force)
     free = free_bytes(target.absolute())
     if free < _LEAST_FREE:
@@ -201,6 +202,7 @@ def finish(
     return ExtractResult(
         output=str(partial),
         kernel=base_name(capture.dispatch.demangled or capture.dispatch.symbol),
+        demangled=capture.dispatch.demangled or capture.dispatch.symbol,
         symbol=capture.dispatch.symbol,
         id=document["kernel"]["id"],
         dispatch=capture.dispatch.nth_of_kernel,
@@ -295,8 +297,9 @@ def extract(
 
     `kernel`: an id, a mangled or demangled name, or a part of one that fits one kernel. `command`: the
     program as an argument list, or `cmd`: as one string. `dispatch`: which dispatch of the kernel in its
-    process, from 1. `grid`: only dispatches with this grid (work-items). `output`: default ./isolated/KERNEL;
-    refused where it exists, unless `force`. `memory`: "reachable" or "all". `timeout`: seconds for the
+    process, from 1. `grid`: only dispatches with this grid (work-items). `output`: default ./isolated/KERNEL,
+    or KERNEL-2 and so on where that is another kernel's; refused where it exists, unless `force`. `memory`:
+    "reachable" or "all". `timeout`: seconds for the
     program's run. `stdin`, `stdout`, `stderr`: file descriptors for the program. The program is ended once
     the capture is on disk, unless `keep_running`. What `on_progress` raises ends the extraction.
 

@@ -74,6 +74,23 @@ def base_name(demangled: str) -> str:
     return head[start:].lstrip(":") or demangled
 
 
+def instance_name(demangled: str) -> str:
+    """The name with its template arguments, which tell instances apart, and without its parameters:
+    `void ns::mul<4, float>(int*) [clone .kd]` -> `mul<4, float>`.
+    """
+    base = base_name(demangled)
+    start = demangled.find(f"{base}<")
+    if start < 0:
+        return base
+    depth = 0
+    for position in range(start + len(base), len(demangled)):
+        depth += demangled[position] == "<"
+        depth -= demangled[position] == ">" and demangled[position - 1] != "-"
+        if depth == 0:
+            return demangled[start : position + 1]
+    return base
+
+
 def one_line(name: str, width: int = 0) -> str:
     """`name` without control characters, cut in the middle to `width` characters (0: not cut)."""
     clean = "".join(char if char.isprintable() else "?" for char in name)
