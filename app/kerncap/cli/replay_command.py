@@ -31,6 +31,54 @@ def _counters(
     return 0
 
 
+def _candidates(
+    directory: str, cache: str, iterations: int | None, limit_s: float, device: str | None, as_json: bool
+) -> int:
+    from kerncap.core.candidates import CandidateResult, candidates
+
+    def show(row: CandidateResult) -> None:
+        note(f"{row.configuration}: {row.problem or row.verdict}")
+
+    result = candidates(
+        directory, device=device, cache=cache, iterations=iterations, limit_s=limit_s, on_result=show
+    )
+    if as_json:
+        emit_json(result.to_json())
+        return 0
+    simulated = " (simulated)" if result.simulated else ""
+    say(f"{one_line(result.kernel)} on {result.device}, {len(result.rows)} configurations{simulated}")
+    rows = []
+    for row in result.rows:
+        marks = [word for word, is_so in (("captured", row.captured), ("chosen", row.chosen)) if is_so]
+        differ = [row.changed_share, row.max_abs]
+        rows.append(
+            [
+                row.configuration,
+                "x".join(map(str, row.grid)) if row.grid else "-",
+                f"{row.program_ms:.3f} ms" if row.program_ms is not None else "-",
+                duration(row.median_ns) if row.median_ns is not None else "-",
+                row.verdict or "-",
+                f"{differ[0]:.2%}" if differ[0] is not None else "-",
+                f"{differ[1]:.3g}" if differ[1] is not None else "-",
+                ", ".join(marks),
+            ]
+        )
+    headings = [
+        "configuration",
+        "programs",
+        "in the program",
+        "replayed",
+        "verdict",
+        "changed",
+        "max abs",
+        "",
+    ]
+    say(plain_table(headings, rows, left=(0, 4, 7)))
+    if not result.tuned:
+        note("the capture was made before the autotuner had chosen: --dispatch N takes a later one")
+    return 0
+
+
 @click.command()
 @click.argument("directory", type=PATH, metavar="DIR")
 @click.option(
@@ -57,6 +105,12 @@ def _counters(
     is_flag=True,
     help="Run it once under the device's profiler (ncu, rocprofv3) and show its hardware counters.",
 )
+@click.option(
+    "--candidates",
+    "tried",
+    is_flag=True,
+    help="Time and validate a Triton kernel under each configuration that the program's autotuner tried.",
+)
 @limit_option
 @device_option
 @json_option
@@ -67,12 +121,17 @@ def command(
     cache: str,
     dump: str | None,
     count: bool,
+    tried: bool,
     limit_s: float,
     device: str | None,
     as_json: bool,
 ) -> Any:
     """Put the captured memory back, run the kernel alone, and time it."""
     open_capture(directory)
+    if tried:
+        if hsaco is not None or dump is not None or count:
+            raise UsageError("--candidates compiles what it runs: it takes no --hsaco, --dump or --counters")
+        return _candidates(directory, cache, iterations, limit_s, device, as_json)
     if count:
         if iterations is not None or dump is not None:
             raise UsageError("--counters runs the kernel once: it takes neither --iterations nor --dump")

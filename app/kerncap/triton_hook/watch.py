@@ -229,7 +229,7 @@ def _tuning_begins(tuner, configs, keywords):
             row["grid"] = None
         document["candidates"].append(row)
     name = f"tuning-{os.getpid()}-{number}.json"
-    _open[_key(tuner)] = (name, document, list(configs))
+    _open[_key(tuner)] = (name, document, list(configs), {})
     _write(name, document)
 
 
@@ -238,11 +238,18 @@ def _candidate_timed(tuner, config, times):
     found = _open.get(_key(tuner))
     if found is None:
         return
-    name, document, configs = found
+    name, document, configs, measured = found
     for row, other in zip(document["candidates"], configs):
         if other is config:
             values = list(times) if isinstance(times, (list, tuple)) else [times]
             row["times_ms"] = [float(t) if float(t) < float("inf") else None for t in values]
+            measured[id(config)] = values
+    if len(measured) == len(configs):
+        # As Triton chooses; it says so only after the first launch of what it chose.
+        best = min(configs, key=lambda config: measured[id(config)])
+        document["finished"] = True
+        for row, config in zip(document["candidates"], configs):
+            row["chosen"] = config is best
     _write(name, document)
 
 
@@ -251,7 +258,7 @@ def _tuning_ends(tuner):
     found = _open.pop(_key(tuner), None)
     if found is None:
         return
-    name, document, configs = found
+    name, document, configs, _ = found
     best = getattr(tuner, "best_config", None)
     kept = getattr(tuner, "configs_timings", None) or {}
     for row, config in zip(document["candidates"], configs):

@@ -1,0 +1,180 @@
+"""A captured Triton kernel under each configuration that the program's autotuner tried: how fast, and how far
+its result is from what the program's own run wrote.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kerncap.core import records, triton_record
+from kerncap.core.compile_file import CompileFile
+from kerncap.core.devices import Device
+from kerncap.core.errors import KerncapError, UsageError
+from kerncap.core.replay import replay
+from kerncap.core.replayer import Replayer
+from kerncap.core.scratch import scratch
+from kerncap.core.toolchain import CompileError
+from kerncap.core.triton_compile import TritonCompile
+from kerncap.core.triton_launch import programs
+from kerncap.core.triton_record import Candidate, TritonRecord
+from kerncap.core.validate import Validator
+from kerncap.core.verdict import FAIL, ValidateResult
+
+SCHEMA = "kerncap-candidates/1"
+
+
+@dataclass(frozen=True)
+class CandidateResult:
+    """One configuration. `program_ms`: the median of the program's own benchmark, None where it has none.
+
+    `changed_share`: of the bytes that the captured kernel wrote, by elements; `max_abs` and `max_rel` over
+    them. `problem`: why it was not run, or not to its end; then there is no verdict.
+    """
+
+    configuration: str
+    grid: tuple[int, int, int] | None
+    captured: bool
+    chosen: bool
+    program_ms: float | None
+    median_ns: float | None = None
+    verdict: str | None = None
+    changed_share: float | None = None
+    max_abs: float | None = None
+    max_rel: float | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class CandidatesResult:
+    """All of them, in the autotuner's order. `tuned`: whether it had finished when the capture was made."""
+
+    kernel: str
+    device: str
+    simulated: bool
+    tuned: bool
+    rows: tuple[CandidateResult, ...]
+    schema: str = SCHEMA
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of `kerncap replay --candidates --json`."""
+        document = {
+            "schema": self.schema,
+            **{k: v for k, v in asdict(self).items() if k not in ("schema", "rows")},
+        }
+        document["candidates"] = [asdict(row) for row in self.rows]
+        return document
+
+
+def known_candidates(directory: Path) -> tuple[TritonRecord, list[Candidate]]:
+    """Of a reproducer. Raises UsageError where its kernel is none of Triton's, or was not tuned."""
+    capture = records.read(directory)
+    record = triton_record.read(capture.path)
+    if record is None:
+        raise UsageError(f"{directory}: the captured kernel is none that kerncap saw Triton compile")
+    found = record.candidates
+    if not found:
+        raise UsageError(
+            f"{directory}: the program did not autotune this kernel while it was watched; change pinned() in "
+            "kernel_variant.py to try another configuration"
+        )
+    return record, found
+
+
+def candidates(
+    directory: str | os.PathLike[str],
+    *,
+    device: str | Device | None = None,
+    cache: str = "warm",
+    iterations: int | None = None,
+    time_limit_s: float = 10.0,
+    limit_s: float = 60.0,
+    on_result: Callable[[CandidateResult], None] = lambda _: None,
+) -> CandidatesResult:
+    """Compiles the reproducer's kernel_variant.py with each candidate, replays and validates it.
+
+    `time_limit_s` bounds the samples of each. Raises UsageError, DeviceError, DamagedCaptureError; what a
+    candidate's compile or run raises is in its row.
+    """
+    directory = Path(os.path.abspath(directory))
+    record, found = known_candidates(directory)
+    plan = CompileFile.read(directory)
+    rows = []
+    capture = records.read(directory)
+    with Replayer(capture, device, limit_s=limit_s) as replayer, scratch("candidates") as place:
+        validator = Validator(capture, replayer=replayer)
+        validator.baseline()
+        for number, candidate in enumerate(found):
+            made = Path(place) / f"candidate-{number}{Path(plan.output).suffix}"
+            row = _row(record, candidate, programs(capture))
+            problem = _why_not(candidate, row)
+            if problem is None:
+                try:
+                    _build(directory, plan, candidate, made)
+                    timing = replay(
+                        directory, made, iterations, cache, time_limit_s=time_limit_s, replayer=replayer
+                    ).timing
+                    row = _judged(row, validator.validate(made), timing.median_ns)
+                except KerncapError as error:
+                    lines = error.output.strip().splitlines() if isinstance(error, CompileError) else []
+                    problem = f"{error.message}{f' ({lines[-1]})' if lines else ''}"
+            if problem is not None:
+                row = CandidateResult(**{**asdict(row), "problem": problem})
+            rows.append(row)
+            on_result(row)
+        return CandidatesResult(
+            capture.dispatch.demangled,
+            replayer.device.name,
+            replayer.simulated,
+            bool(record.row.get("tuned")),
+            tuple(rows),
+        )
+
+
+def _row(record: TritonRecord, candidate: Candidate, grid: tuple[int, int, int]) -> CandidateResult:
+    captured = record.is_pinned(candidate)
+    return CandidateResult(
+        candidate.text,
+        candidate.grid or (grid if captured else None),
+        captured,
+        candidate.chosen,
+        candidate.times_ms[0] if candidate.times_ms else None,
+    )
+
+
+def _why_not(candidate: Candidate, row: CandidateResult) -> str | None:
+    if candidate.problem is not None:
+        return f"its configuration cannot be written down: {candidate.problem}"
+    if row.grid is None:
+        return "the grid that the program would launch it with is not known"
+    return None
+
+
+def _build(directory: Path, plan: CompileFile, candidate: Candidate, made: Path) -> None:
+    override: dict[str, Any] = {"constexprs": candidate.constexprs, "options": candidate.options}
+    if candidate.grid is not None:
+        override["grid"] = list(candidate.grid)
+    TritonCompile(directory, plan.command, override).build(made)
+
+
+def _judged(row: CandidateResult, result: ValidateResult, median_ns: float) -> CandidateResult:
+    changed = sum(int(region["mismatch_bytes"]) for region in result.regions)
+    numbers = {
+        key: max((float(region[key]) for region in result.regions if region[key] is not None), default=0.0)
+        for key in ("max_abs", "max_rel")
+    }
+    compared = result.compared_bytes
+    problem = result.reason if result.verdict == FAIL and not result.regions else None
+    return CandidateResult(
+        **{
+            **asdict(row),
+            **numbers,
+            "median_ns": median_ns,
+            "verdict": result.verdict,
+            "changed_share": changed / compared if compared else None,
+            "problem": problem,
+        }
+    )
