@@ -17,7 +17,7 @@ from kerncap.core import session
 from kerncap.core.codeobject import read_code_object
 from kerncap.core.errors import DeviceError, KerncapError, UsageError
 from kerncap.core.iterations import list_iterations
-from kerncap.core.loop_worker import Request
+from kerncap.core.loop_worker import AttemptWorker, Request
 from kerncap.core.patch import make_patch, write_patch
 from kerncap.core.replayer import KernelFault, KernelTimeout
 from kerncap.core.reproducer import machine_code
@@ -102,6 +102,42 @@ class Running:
         self.loop.close()
         self.thread.join(20)
         assert not self.thread.is_alive()
+
+
+def test_a_save_in_the_first_attempt_counts_from_itself() -> None:
+    class Loop:
+        stopping = False
+
+        def __init__(self) -> None:
+            self.content, self.given_up = "as it stands", 0
+            self.attempts: list[tuple[tuple[str, ...], float]] = []
+            self.saved_at = 0.0
+
+        def begin(self) -> bool:
+            return True
+
+        def digest(self) -> str:
+            return self.content
+
+        def give_up(self) -> None:
+            self.given_up += 1
+
+        def attempt_or_say(self, files: tuple[str, ...], noticed: float) -> None:
+            self.attempts.append((files, noticed))
+            if len(self.attempts) == 1:
+                worker.saved([])  # the watcher has begun, and catches up: nothing was saved
+                assert self.given_up == 0
+                self.saved_at, self.content = time.perf_counter(), "edited"
+                worker.saved(["k.hip"])
+                assert self.given_up == 1
+
+    loop = Loop()
+    worker = AttemptWorker(loop, True, "")  # type: ignore[arg-type]
+    assert worker._turn()
+    assert worker._turn()
+    (first, began), (second, noticed) = loop.attempts
+    assert (first, second) == ((), ("k.hip",))
+    assert began < loop.saved_at <= noticed
 
 
 def test_an_attempt_says_each_step_and_keeps_it(out: Path) -> None:

@@ -45,12 +45,15 @@ class AttemptWorker(threading.Thread):
         self._last = "" if first else tried
 
     def saved(self, files: list[str]) -> None:
-        """A save was noticed."""
+        """A save was noticed; one that changed nothing is none."""
         with self._changed:
-            if self._pending is None:
-                self._pending, self._noticed = {}, time.perf_counter()
-            self._pending.update(dict.fromkeys(files))
-            if self._loop.digest() != self._last:
+            changed = self._loop.digest() != self._last
+            if self._pending is None and not changed:
+                return
+            if not self._pending:  # also where an attempt was asked for before: it counts from the save
+                self._noticed = time.perf_counter()
+            self._pending = {**(self._pending or {}), **dict.fromkeys(files)}
+            if changed:
                 self._loop.give_up()
             self._changed.notify()
 
