@@ -204,7 +204,7 @@ async def test_the_slowest_so_far_is_a_rerun_of_its_number() -> None:
         running(st)
         await st.press("e")
         text = st.text()
-        assert "slowest (3.000 us, number 33)" in text
+        assert "slowest (#33, 3.000 us)" in text
         assert "at most 5.0 MB, all that the program allocated" in text
         await st.press("left")
         assert "(•) a rerun of it" in st.text()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 from kerncap.tui.settings import Remembered
 from kerncap.tui.widgets.confirm import Confirm
-from tui.stage import Stage, stage
+from tui.stage import Stage, five, kernel, stage
 
 
 def cut_off() -> None:
@@ -74,3 +77,31 @@ async def test_no_hint_stands_under_an_open_dialog() -> None:
         assert "Kernels by device time" not in st.text()
         await st.press("escape")
         assert "Kernels by device time" in st.text()
+
+
+async def test_at_80_columns_nothing_is_cut_in_a_word() -> None:
+    async with stage((80, 24)) as st:
+        slow = kernel(0, calls=123456, slowest_dispatch=123456, mean_ns=7180)
+        await st.show(slow, *five()[1:], elapsed_s=4000.0, own_ns=61_200_000_000, processes=3)
+        head = st.text().splitlines()[1]
+        words = " ".join(head.split())
+        assert words == "sim:gfx942 1:06:40 123496 dispatches 5 kernels cost 1.53% simulated time"
+        await st.press("slash", *"mul_mat_vec_q<", "left_parenthesis")
+        assert "terminated subpattern at position 14." in " ".join(st.text().split())
+        await st.press("backspace")
+        assert "no regular expression" not in st.text()
+        await st.press("escape")
+        st.program.session = SimpleNamespace(directory=Path("/nowhere/session"))
+        await st.press("e")
+        assert "slowest (#123456, 21.54 us)" in st.text()
+
+
+@pytest.mark.parametrize("width", [200, 140, 120, 100, 80, 60, 40])
+async def test_the_header_is_of_whole_words_at_any_width(width: int) -> None:
+    async with stage((width, 24)) as st:
+        await st.show(*five(), processes=2, timed=40)
+        await st.press("space")
+        head = st.text().splitlines()[1]
+        assert "…" not in head
+        assert head.split()[:3] == ["sim:gfx942", "1.0", "s"]
+        assert "1 marked" in head

@@ -9,6 +9,7 @@ import pytest
 from workbench_stage import workbench
 
 from kerncap.tui.settings import Settings
+from kerncap.tui.widgets.bars import KeyBar
 from kerncap.tui.workbench import editor
 
 
@@ -147,3 +148,12 @@ def test_which_editor() -> None:
     assert editor.editor_words(None, both) == ["nano", "-l"]
     assert editor.editor_words("  ", {"EDITOR": "'my editor' -x"}) == ["my editor", "-x"]
     assert editor.editor_words(None, {})[0] in ("vim", "vi", "nano")
+
+
+async def test_at_80_columns_the_key_bar_has_what_is_hard_to_guess(out: Path) -> None:
+    async with workbench(out, size=(80, 24)) as bench:
+        await bench.attempts(1)
+        bar = str(bench.screen.query_one(KeyBar).render())
+        for word in ("b build", "e edit", "u revert", "c compare", "f file", "P patch", "esc back", "? help"):
+            assert word in bar
+        assert len(bar.rstrip()) <= 80

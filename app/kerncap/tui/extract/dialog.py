@@ -97,7 +97,7 @@ class ExtractDialog(KerncapDialog[Path]):
         slowest = slowest_number(kernel)
         which = NEXT if origin.running else NUMBER
         off = [] if slowest else [SLOWEST]
-        label = f"slowest ({duration(kernel.max_ns)}" + (f", number {slowest})" if slowest else ")")
+        label = f"slowest ({f'#{slowest}, ' if slowest else ''}{duration(kernel.max_ns)})"
         with Vertical() as frame:
             frame.border_title = Content("extract")
             with ContentSwitcher(initial="form"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from textual.content import Content
 from textual.geometry import Region
 from textual.widget import Widget
@@ -57,12 +58,37 @@ def clock_text(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def cost_text(board: Board) -> str:
+def cost_text(board: Board, *, brief: bool = False) -> str:
     """What the interposer took of the program's time; several threads may share it."""
     if board.elapsed_s <= 0 or not board.dispatches:
         return "cost -"
-    part = board.own_ns / 1e9 / board.elapsed_s
-    return f"cost {part:.2%} ({duration(board.own_ns)})"
+    part = f"cost {board.own_ns / 1e9 / board.elapsed_s:.2%}"
+    return part if brief else f"{part} ({duration(board.own_ns)})"
+
+
+def facts_text(heading: Heading, width: int) -> str:
+    """What is known of the run, in whole words: where there is no room, the less important is left out."""
+    board = heading.board
+    timed = "" if board.timed == board.dispatches else f", {count(board.timed)} timed"
+    dispatches = f"{count(board.dispatches)} dispatches"
+    kernels = f"{len(board.kernels)} kernels"
+    of = f"{heading.shown} of {kernels}" if heading.filter else kernels
+    processes = f"{board.processes} processes" if board.processes > 1 else ""
+    simulated = "simulated time" if board.simulated else ""
+    first = [heading.device or "-", clock_text(board.elapsed_s)]
+    brief = cost_text(board, brief=True)
+    choices = [
+        [*first, dispatches + timed, of, cost_text(board), processes, simulated],
+        [*first, dispatches + timed, of, brief, processes, simulated],
+        [*first, dispatches, of, brief, processes, simulated],
+        [*first, dispatches, of, brief, simulated],
+        [*first, dispatches, of, simulated],
+        [*first, of, simulated],
+        [*first, simulated],
+        first,
+    ]
+    lines = ["  ".join(filter(None, words)) for words in choices]
+    return next((line for line in lines if cell_len(line) <= width), lines[-1])
 
 
 _STATE_STYLES = {
@@ -77,7 +103,6 @@ _STATE_STYLES = {
 
 def lines_of(heading: Heading, width: int) -> Content:
     """Both lines, cut to the width."""
-    board = heading.board
     state = heading.state.value
     if heading.outcome:
         state = f"{state}: {heading.outcome}" if heading.state is not State.EXITED else heading.outcome
@@ -90,20 +115,6 @@ def lines_of(heading: Heading, width: int) -> Content:
         (" " + fitted(name, room) + " ", ""),
         (state + " ", _STATE_STYLES[heading.state]),
     )
-    timed = "" if board.timed == board.dispatches else f", {count(board.timed)} timed"
-    facts = [
-        heading.device or "-",
-        clock_text(board.elapsed_s),
-        f"{count(board.dispatches)} dispatches{timed}",
-        f"{heading.shown} of {len(board.kernels)} kernels"
-        if heading.filter
-        else f"{len(board.kernels)} kernels",
-        cost_text(board),
-    ]
-    if board.processes > 1:
-        facts.append(f"{board.processes} processes")
-    if board.simulated:
-        facts.append("simulated time")
     flags = []
     if heading.paused:
         flags.append("PAUSED")
@@ -113,11 +124,11 @@ def lines_of(heading: Heading, width: int) -> Content:
         flags.append(f"/{heading.filter}")
     if heading.marked:
         flags.append(f"{heading.marked} marked")
-    text = "  ".join(facts)
     tail = "  ".join(flags)
     room = width - 2 - (len(tail) + 2 if tail else 0)
     second = Content.assemble(
-        (" " + fitted(text, max(0, room)), "dim"), ("  " + tail if tail else "", "bold $warning")
+        (" " + fitted(facts_text(heading, max(0, room)), max(0, room)), "dim"),
+        ("  " + tail if tail else "", "bold $warning"),
     )
     return Content("\n").join([first, second])
 

@@ -20,13 +20,15 @@ _LEAST_ROWS, _MOST_ROWS = 3, 12
 
 
 class FilterLine(Horizontal):
-    """`/`: a regular expression, applied while it is typed. Enter keeps it, escape takes it away."""
+    """`/`: a regular expression, applied while it is typed. Enter keeps it, escape takes it away.
+
+    `problem` is why the text is no expression yet; empty where it is one.
+    """
 
     DEFAULT_CSS = """
     FilterLine { height: 1; display: none; background: $surface; }
     FilterLine Static { width: auto; }
     FilterLine Input { width: 1fr; height: 1; border: none; padding: 0; background: $surface; }
-    FilterLine #filter-problem { color: $text-error; padding-left: 1; max-width: 60%; }
     """
     # Before the text field sees them: whatever is typed next is for the ranking again.
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -43,10 +45,11 @@ class FilterLine(Horizontal):
 
     def __init__(self) -> None:
         super().__init__()
+        self.problem = ""
         self._back: Widget | None = None
 
     def compose(self) -> ComposeResult:
-        """A prompt, the text, and what is wrong with it."""
+        """A prompt and the text."""
         yield Static(Content(" /"), markup=False)
         yield Input(
             id="filter-text",
@@ -54,7 +57,6 @@ class FilterLine(Horizontal):
             select_on_focus=False,  # opened again, it is gone on with
             placeholder="regular expression; ! before it: what does not match",
         )
-        yield Static("", markup=False, id="filter-problem")
 
     def open(self, back: Widget) -> None:
         """Shows the line with the filter in use to change; `back` gets the focus when it is done with."""
@@ -78,12 +80,16 @@ class FilterLine(Horizontal):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Applied at every key; what is no expression yet changes nothing."""
         event.stop()
-        problem = self.query_one("#filter-problem", Static)
         try:
             self.post_message(self.Changed(Filter.parse(event.value)))
-            problem.update("")
+            problem = ""
         except ValueError as error:
-            problem.update(Content(str(error)))
+            problem = f"{error}."
+        if problem != self.problem:
+            self.problem = problem
+            tell = getattr(self.screen, "tell", None)  # it may be longer than the rest of this line
+            if tell is not None:
+                tell(problem, "warning", lasting=True)
 
     def action_keep(self) -> None:
         """Enter keeps what is there."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Severity = Literal["information", "warning", "error"]
 _MARKS = {"information": "", "warning": "! ", "error": "✗ "}
 _STYLES = {"information": "", "warning": "bold $text-warning", "error": "bold $text-error"}
+_STAYING = ("back", "help", "quit")  # in the key bar, whatever else there is room for
 SHOWN_S = 8.0
 
 
@@ -88,26 +89,22 @@ class KeyBar(Widget):
 
     def render(self) -> Content:
         """One line."""
-        app = cast("KerncapApp", self.app)
-        groups = [getattr(self.screen, "GROUP", ""), "app"]
-        parts: list[tuple[str, str]] = []
-        for name in groups:
+        keymap = cast("KerncapApp", self.app).keymap
+        parts: list[tuple[str, str, bool]] = []
+        for name in (getattr(self.screen, "GROUP", ""), "app"):
             group = REGISTRY.get(name)
             for action in group.actions if group else ():
-                keys = keys_of(group, action, app.keymap) if group else []
+                keys = keys_of(group, action, keymap) if group else []
                 if action.bar and keys:
-                    parts.append((shown_key(keys[0]), action.bar))
-        # What does not fit is left out from the end of the screen's own; the application's last three stay.
-        keep = [p for p in parts[-3:]]
-        own = parts[: len(parts) - len(keep)]
-        width = self.size.width - 1
-
-        def taken(entries: list[tuple[str, str]]) -> int:
-            return sum(cell_len(k) + cell_len(w) + 3 for k, w in entries)
-
-        while own and taken(own + keep) > width:
-            own.pop()
+                    parts.append((shown_key(keys[0]), action.bar, action.name in _STAYING))
+        # What does not fit is left out, the less wanted first: those that come later in the registry.
+        while (
+            len(parts) > 1
+            and sum(cell_len(k) + cell_len(w) + 3 for k, w, _ in parts) - 2 > self.size.width - 1
+        ):
+            leave = next((part for part in reversed(parts) if not part[2]), parts[-1])
+            parts.remove(leave)
         pieces: list[tuple[str, str] | str] = [" "]
-        for key, word in own + keep:
+        for key, word, _ in parts:
             pieces += [(key, "bold $accent"), f" {word}  "]
         return Content.assemble(*pieces)

@@ -1,4 +1,4 @@
-"""What keys do in the workbench."""
+"""What keys do in the workbench; the key bar shows as many of the first as fit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,24 @@ from kerncap.tui.actions import Action
 
 ACTIONS = (
     Action("build", "b", "Build", "Compile, replay and validate the source as it stands.", bar="build"),
+    Action("edit", "e", "Open the editor", "VISUAL or EDITOR; inside tmux in a split.", bar="edit"),
+    Action("go_back", "u", "Back to this source", "Put the selected attempt's source back.", bar="revert"),
+    Action(
+        "compare",
+        "c",
+        "Compare two",
+        "Once on one attempt, once on another: their figures and their sources.",
+        bar="compare",
+    ),
+    Action("next_file", "f", "Next file", "The reproducer's next source file.", bar="file"),
+    Action(
+        "patch",
+        "P",
+        "Write a patch",
+        "The change as a patch of the program's tree, for git apply.",
+        bar="patch",
+    ),
+    Action("edit_here", "i", "Edit here", "Edit the source in place: ^s saves, esc leaves.", bar="edit here"),
     Action("replay", "p", "Replay again", "Time the selected attempt again.", bar="replay"),
     Action(
         "validate",
@@ -29,29 +47,12 @@ ACTIONS = (
         "How far floats may be off (atol, rtol, ulp), and what regions hold; remembered in the reproducer.",
         bar="tolerance",
     ),
-    Action("edit", "e", "Open the editor", "VISUAL or EDITOR; inside tmux in a split.", bar="editor"),
-    Action("edit_here", "i", "Edit here", "Edit the source in place: ^s saves, esc leaves.", bar="edit here"),
+    Action("watching", "W", "Watching on/off", "Whether a save starts an attempt.", bar="watch"),
     Action(
         "example",
         "E",
         "Example edit",
         "In the demonstration's kernel: its edit, then a wrong one, then that one taken back.",
-    ),
-    Action("go_back", "u", "Back to this source", "Put the selected attempt's source back.", bar="back to"),
-    Action(
-        "compare",
-        "c",
-        "Compare two",
-        "Once on one attempt, once on another: their figures and their sources.",
-        bar="compare",
-    ),
-    Action("watching", "W", "Watching on/off", "Whether a save starts an attempt.", bar="watch"),
-    Action(
-        "patch",
-        "P",
-        "Write a patch",
-        "The change as a patch of the program's tree, for git apply.",
-        bar="patch",
     ),
     Action("pane_source", "1", "Source", "The source pane.", call="pane('source')"),
     Action("pane_errors", "2", "Compiler messages", "The compiler's messages.", call="pane('errors')"),
@@ -64,7 +65,6 @@ ACTIONS = (
     Action(
         "against", "d", "Diff against another", "Against the captured source, the attempt before, the best."
     ),
-    Action("next_file", "f", "Next file", "The reproducer's next source file."),
     Action(
         "next_region",
         "right_square_bracket",
