@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from whole import built, document, extracted, kerncap, rebuilt
 
+from kerncap.cli.extract_command import Patience
+from kerncap.core.capture_run import Progress
+from support.build import build_program
+
 pytestmark = built
 EDITED = "if (i < n) x[i] ="
 
@@ -66,3 +70,21 @@ def test_a_fault_in_an_inlined_function_names_the_kernels_line_too_and_watch_say
     assert f", kernel_variant.cpp:{stored}, called at kernel_variant.cpp:{called}, instruction" in shown
     assert shown.count("not allocated") == 1
     assert ": FAIL (" in shown
+
+
+def test_a_kernel_that_faults_in_the_program_is_not_kept_and_that_is_said(tmp_path: Path) -> None:
+    program = str(build_program("wild").executable)
+    words = ("scatter", "-o", "out", "--", program, "--shift", "100000000")
+    error = document("extract", *words, cwd=tmp_path, code=5)["error"]
+    assert "while the captured dispatch of scatter ran: the kernel itself ended it" in error
+    assert "Nothing is kept" in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_captured_dispatch_that_does_not_end_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    patience = Patience("sim:gfx942", 40.0)
+    for stage, seconds in (("saving", 9.0), ("running", 0.5), ("running", 7.0), ("running", 8.0)):
+        patience.look("k", Progress(stage, seconds=seconds))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "k: the captured dispatch has not ended after 7 s" in line
+    assert "it is given up after 40 s (--timeout), or by the simulator's own limit (KERNCAP_SIM" in line

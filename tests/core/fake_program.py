@@ -159,6 +159,7 @@ class Program:
         self.control["bytes_done"] = size // 2
         self.state(CaptureState.SAVING)
         time.sleep(self.spec.get("wait", 0))
+        self.state(CaptureState.RUNNING)
         before = np.arange(size, dtype=np.uint8)
         make_capture.write(
             output,

@@ -128,6 +128,15 @@ def test_force_does_not_replace_what_is_no_capture(fake: Fake, tmp_path: Path) -
     assert (tmp_path / "home" / "thesis").exists()
 
 
+def test_a_kernel_that_ends_its_program_is_told_and_what_to_capture(fake: Fake, tmp_path: Path) -> None:
+    program = fake(kernels=[{"name": "k", "calls": 3}], die="RUNNING")
+    with pytest.raises(WorkloadError, match=r"the kernel itself ended it.* one that ends can be captured"):
+        extract("k", program)
+    with pytest.raises(WorkloadError, match=r"Nothing is kept.*--dispatch 1 captures the one before it"):
+        extract("k", program, dispatch=2)
+    assert left(tmp_path) == []
+
+
 @pytest.mark.parametrize("state", ["DRAINING", "SAVING"])
 def test_program_that_dies_in_the_capture_leaves_nothing(fake: Fake, tmp_path: Path, state: str) -> None:
     with pytest.raises(WorkloadError, match="in the middle of the capture"):

@@ -9,10 +9,12 @@ import click
 
 from kerncap.cli.output import ProgressLine, device_option, emit_json, json_option, note, program_stdout, say
 from kerncap.cli.parameters import PATH, SECONDS
-from kerncap.core.capture_run import Progress
+from kerncap.core.capture_run import CAPTURE_LIMIT_S, STAGES, Progress
 from kerncap.core.control import MOST_DISPATCHES
+from kerncap.core.devices import resolve_device
 from kerncap.core.extract import LANGUAGE_CHOICES, ExtractResult, baseline_error, extract
 from kerncap.core.extract_running import extract_running
+from kerncap.core.layout import CaptureState
 from kerncap.core.names import instance_name, one_line
 from kerncap.core.units import size
 from kerncap.core.workload import parse_command
@@ -25,6 +27,7 @@ _PROGRAM = {
 }
 # While the program still runs, its own output owns the terminal.
 _SILENT = ("waiting",)
+_LONG_S = 5.0
 
 
 def _progress_text(kernel: str, progress: Progress) -> str:
@@ -37,6 +40,25 @@ def _progress_text(kernel: str, progress: Progress) -> str:
             if progress.bytes_done < progress.bytes_total:
                 text += f", {(progress.bytes_total - progress.bytes_done) / rate:.0f} s left"
     return text
+
+
+class Patience:
+    """Says once, also where no terminal shows progress, that the captured dispatch takes long."""
+
+    def __init__(self, device: str | None, timeout: float | None) -> None:
+        self._device = device
+        self._limit_s = min(CAPTURE_LIMIT_S, timeout or CAPTURE_LIMIT_S)
+        self._told = False
+
+    def look(self, kernel: str, progress: Progress) -> None:
+        """What there is to say of it, on stderr."""
+        if self._told or progress.stage != STAGES[CaptureState.RUNNING] or progress.seconds < _LONG_S:
+            return
+        self._told = True
+        ends = f"it is given up after {self._limit_s:g} s (--timeout)"
+        if resolve_device(self._device).simulated:
+            ends += ", or by the simulator's own limit (KERNCAP_SIM_MAX_SECONDS)"
+        note(f"{kernel}: the captured dispatch has not ended after {progress.seconds:.0f} s; {ends}")
 
 
 def show(result: ExtractResult) -> None:
@@ -133,8 +155,10 @@ def command(
     kernel.
     """
     line = ProgressLine()
+    patience = Patience(device, options["timeout"])
 
     def on_progress(progress: Progress) -> None:
+        patience.look(kernel, progress)
         if progress.stage not in _SILENT:
             line.show(_progress_text(kernel, progress))
 

@@ -237,6 +237,19 @@ class _Run:
     def _died(self, status: CaptureStatus) -> WorkloadError:
         ended = self.workload.poll() or self.workload.sleep(0.2)
         how = f" ({ended.text()})" if ended else ""
+        if status.state == CaptureState.RUNNING:
+            nth = self.request.nth
+            other = (
+                f"--dispatch {nth - 1} captures the one before it, which ended"
+                if nth > 1
+                else "one that ends can be captured: another one (--dispatch, --grid), or of another run"
+            )
+            return WorkloadError(
+                f"process {status.owner_pid} ended{how} while the captured dispatch of "
+                f"{self.request.pattern} ran: the kernel itself ended it, or ran beyond a limit. Nothing is "
+                "kept, not the memory before it either, since a capture has what the kernel wrote as well; "
+                f"{other}"
+            )
         return WorkloadError(
             f"process {status.owner_pid} ended{how} in the middle of the capture of "
             f"{self.request.pattern}, while "
