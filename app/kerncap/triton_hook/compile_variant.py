@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
+import traceback
 import types
 
 _ENVIRONMENT = (
@@ -110,6 +111,10 @@ def _attributes(record, pinned):
 
 def _configuration(module, override):
     pinned = module.pinned()
+    wanted = ("grid", "constexprs", "specialized", "signature", "attributes", "options")
+    missing = [name for name in wanted if name not in pinned]
+    if missing:
+        raise ValueError("pinned() no longer has {}".format(", ".join(missing)))
     names = module.__dict__
     constexprs = dict(pinned["specialized"], **pinned["constexprs"])
     options = dict(pinned["options"], **{name: pinned[name] for name in _TOP if name in pinned})
@@ -168,9 +173,68 @@ def build(directory, output, override):
         shutil.rmtree(cache, ignore_errors=True)
 
 
+def _chain(error):
+    """The errors that led to this one, the first cause first."""
+    found = []
+    while error is not None and error not in found:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found[::-1]
+
+
+def _sources(directory):
+    yield "kernel_variant.py"
+    for folder, _, names in os.walk(os.path.join(directory, "deps")):
+        yield from (os.path.relpath(os.path.join(folder, name), directory) for name in sorted(names))
+
+
+def _in_source(directory, error):
+    """(file, line, column) of an error that Triton has for a function's text; None where it is in no file."""
+    src, node = getattr(error, "src", None), getattr(error, "node", None)
+    if not isinstance(src, str) or not hasattr(node, "lineno"):
+        return None
+    for name in _sources(directory):
+        with open(os.path.join(directory, name), encoding="utf-8") as file:
+            at = file.read().partition(src.rstrip())
+        if at[1]:
+            return name, at[0].count("\n") + node.lineno, node.col_offset + 1
+    return None
+
+
+def _in_traceback(directory, error):
+    """(file, line, column) of the innermost frame that is in the reproducer's files."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return os.path.relpath(error.filename, directory), error.lineno or 0, error.offset or 1
+    files = {os.path.join(directory, name): name for name in _sources(directory)}
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename in files:
+            return files[frame.filename], frame.lineno, 1
+    return None
+
+
+def _report(directory, error):
+    """As compilers say it: FILE:LINE:COLUMN: error: what is wrong."""
+    if os.environ.get("KERNCAP_DEBUG"):
+        traceback.print_exception(type(error), error, error.__traceback__)
+    chain = _chain(error)
+    place = next((found for e in chain for found in (_in_source(directory, e),) if found), None)
+    place = place or next((found for e in chain for found in (_in_traceback(directory, e),) if found), None)
+    first = chain[0]
+    message = getattr(first, "error_message", None) or str(first) or "no message"
+    text = f"error: {type(first).__name__}: {message}"
+    print("{}:{}:{}: {}".format(*place, text) if place else text, file=sys.stderr)
+
+
+def main(arguments):
+    """The exit code."""
+    directory, output = (os.path.abspath(path) for path in arguments[:2])
+    try:
+        build(directory, output, json.loads(arguments[2]) if len(arguments) > 2 else {})
+    except Exception as error:
+        _report(directory, error)
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    build(
-        os.path.abspath(sys.argv[1]),
-        os.path.abspath(sys.argv[2]),
-        json.loads(sys.argv[3]) if len(sys.argv) > 3 else {},
-    )
+    sys.exit(main(sys.argv[1:]))
