@@ -10,9 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from whole import DEVICE, built, document, extracted, kerncap, rebuilt
 
+from kerncap.core.replay import simulated_clock
 from support.build import build_program
 from support.package import APP
 
@@ -109,6 +111,25 @@ def test_the_variant_that_was_run_is_named_and_no_other_can_be_meant(edited: Pat
         error = document(command, *words, cwd=tmp_path, code=2)["error"]
         assert f"names two code objects, and they differ: {here} and {mine}" in error
     assert document("replay", str(edited), "--hsaco", str(mine), cwd=tmp_path)["variant"] == str(mine)
+
+
+def test_a_device_of_another_arch_is_told_with_the_right_one(advance: Path, tmp_path: Path) -> None:
+    other = {"KERNCAP_DEVICE": "sim:gfx90a"}
+    said = kerncap("replay", str(advance), cwd=tmp_path, env=other, code=4).stderr
+    assert "the capture is of gfx942, and sim:gfx90a (KERNCAP_DEVICE is sim:gfx90a) simulates another" in said
+    assert "--device sim:gfx942 can run it" in said
+    kerncap("replay", str(advance), "--device", "sim:gfx942", cwd=tmp_path, env=other)
+
+
+def test_simulated_times_are_called_alike_only_where_they_are(advance: Path, tmp_path: Path) -> None:
+    said = kerncap("replay", str(advance), "--iterations", "3", cwd=tmp_path).stderr
+    assert "cycles of its cost table, the same in all of these runs; not GPU time" in said
+    assert "not the same in all of these runs" in simulated_clock(np.array([7.0, 7.0, 8.0]))
+
+
+def test_no_captures_yet(tmp_path: Path) -> None:
+    said = kerncap("list", cwd=tmp_path, code=2).stderr
+    assert "there are no captures in isolated, which does not exist: `kerncap extract` makes them" in said
 
 
 def test_smoke_says_what_it_does_not_judge(advance: Path, tmp_path: Path) -> None:

@@ -251,14 +251,10 @@ def replay(
     try:
         variant = load(replayer, hsaco)
         warnings = list(variant.launch.warnings)
-        if replayer.simulated:
+        if replayer.simulated and cache == "cold":
             warnings.append(
-                "simulated device: times are cycles of its cost table, the same in every run; not GPU time"
+                "the simulated device has no caches that could be cold: warm and cold are the same"
             )
-            if cache == "cold":
-                warnings.append(
-                    "the simulated device has no caches that could be cold: warm and cold are the same"
-                )
         displaced = int(replayer.greeting.values.get("displaced_bytes", "0"))
         if displaced:
             warnings.append(
@@ -267,6 +263,8 @@ def replay(
             )
         sampler = Sampler(replayer, variant, cache)
         result = measure(sampler, iterations, time_limit_s)
+        if replayer.simulated:
+            warnings.append(simulated_clock(result.samples_ns))
         output = _dump(replayer, Path(dump)) if dump is not None else None
         launch_ns = _launch_overhead(replayer, sampler.clock) if result.median_ns < _SHORT_NS else None
         return ReplayResult(
@@ -286,6 +284,13 @@ def replay(
     finally:
         if own is not None:
             own.close()
+
+
+def simulated_clock(samples_ns: timing.Samples) -> str:
+    """What a simulated device's times are, and whether these runs took the same."""
+    alike = len(samples_ns) > 0 and bool((samples_ns == samples_ns[0]).all())
+    runs = "the same in all of these runs" if alike else "not the same in all of these runs"
+    return f"simulated device: times are cycles of its cost table, {runs}; not GPU time"
 
 
 def _launch_overhead(replayer: Replayer, clock: str) -> float | None:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kerncap.core.cuda_toolkit import find_cupti
-from kerncap.core.devices import Device, parse_device, real_arches
+from kerncap.core.devices import SIM_READY, Device, parse_device, real_arches
 from kerncap.core.errors import (
     DamagedCaptureError,
     DeviceError,
@@ -152,6 +152,19 @@ class Replayer:
         told = self.greeting.values.get("changed_bytes")
         return self.capture.changed_bytes() if told is None else int(told)
 
+    def _check_simulated(self) -> None:
+        """Raises DeviceError where another GPU is simulated than the captured one."""
+        captured = self.capture.device.name
+        if captured in (self.device.arch, ""):
+            return
+        other = f"--device sim:{captured}" if captured in SIM_READY else "a real one"
+        told = os.environ.get("KERNCAP_DEVICE")
+        why = f" (KERNCAP_DEVICE is {told})" if told == self.device.name else ""
+        raise DeviceError(
+            f"the capture is of {captured}, and {self.device.name}{why} simulates another GPU: {other} can "
+            "run it"
+        )
+
     def start(self) -> None:
         """Starts the process, if there is none, and waits until the memory is in place."""
         if self._process is not None:
@@ -170,6 +183,7 @@ class Replayer:
             if self._under:
                 environment["KERNCAP_CUDA_TIMER"] = "event"  # CUPTI is the profiler's
         elif self.device.kind == "sim":
+            self._check_simulated()
             runtime = str(native_path(SIM_RUNTIME))
             environment["KERNCAP_SIM"] = str(self.device.arch)
             # Above the replayer's own limit, which is the one that is reported.
