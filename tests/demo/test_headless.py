@@ -69,6 +69,10 @@ def test_it_tells_the_story(tmp_path: Path) -> None:
         "All as it should be",
     ):
         assert text in done.stdout
+    assert str(tmp_path) not in done.stdout  # no command names what is gone
+    extract = "$ kerncap extract mul_mat_vec_q --source-dir decoder -o isolated/mul_mat_vec_q -- decoder"
+    assert extract in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("Next: `kerncap demo --build decoder`")
 
 
 def test_build_only_puts_a_program_that_the_steps_can_be_typed_for(tmp_path: Path) -> None:

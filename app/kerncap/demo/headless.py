@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import sys
 import tempfile
 import time
@@ -36,6 +38,7 @@ class _Story:
     """What has been found so far: text for a person as it happens, and the document for `--json`."""
 
     quiet: bool
+    place: str = ""  # where it runs, which is removed: commands are shown as if they were typed in it
     document: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -47,6 +50,8 @@ class _Story:
     def step(self, title: str, command: list[str] | None = None) -> Iterator[None]:
         """A numbered step, with the command that does the same, and how long it took."""
         number = len(self.document.setdefault("steps", [])) + 1
+        if command:
+            command = [word.removeprefix(os.path.join(self.place, "")) for word in command]
         self.say(f"\n{number}. {title}")
         if command:
             self.say(f"   $ {shlex.join(command)}")
@@ -166,6 +171,15 @@ def _clock(story: _Story) -> str:
     return "(simulated, not GPU time)" if str(story.document["device"]).startswith("sim:") else ""
 
 
+def _next() -> str:
+    """What to do then, where kerncap is not in PATH too."""
+    text = "Next: `kerncap demo --build decoder` and the commands above, or `kerncap tui` on a terminal"
+    activate = Path(sys.executable).with_name("activate")
+    if shutil.which("kerncap") is None and activate.is_file():
+        text += f"; first `. {shlex.quote(str(activate))}`, since kerncap is not in PATH"
+    return f"{text}."
+
+
 def run(device: str | None = None, json: bool = False) -> int:
     """Build, profile, extract, replay, edit and validate the demonstration program. Returns the exit code.
 
@@ -179,6 +193,10 @@ def run(device: str | None = None, json: bool = False) -> int:
         f"The whole loop on {used.name}" + (" (simulated: its clock counts cycles)" if used.simulated else "")
     )
     with scratch("demo") as place:
+        story.place = place
+        story.say(
+            "In a folder of its own that is removed at the end; the commands do the same in one of yours."
+        )
         tree, output = Path(place) / "decoder", Path(place) / "isolated" / KERNEL
         output.parent.mkdir()
         with story.step("Build the demonstration program", ["kerncap", "demo", "--build", str(tree)]):
@@ -201,4 +219,5 @@ def run(device: str | None = None, json: bool = False) -> int:
             else f"{len(story.problems)} things are not as they should be"
         )
         story.say(f"\n{ending}; {seconds:.0f} s in all.")
+        story.say(_next())
     return KerncapError.exit_code if story.problems else 0
