@@ -28,7 +28,7 @@ $(VENV)/bin/python:
 $(INSTALLED): $(SOURCES) | $(VENV)/bin/python
 	@if [ -e $@ ]; then echo 'Building kerncap again in $(VENV): only what has changed, up to a few minutes.'; else \
 	  echo 'Building kerncap in $(VENV): it fetches Python packages and compiles the native part.'; \
-	  echo 'The first time that takes 3 to 4 minutes on two cores, and about 600 MB of disk; pip prints nothing meanwhile.'; fi
+	  echo 'The first time that takes about 2 to 5 minutes on two cores, and about 600 MB of disk; pip prints nothing meanwhile.'; fi
 	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(BIN)/python -m pip install --quiet '.[sim]'
 	@touch $@
 

@@ -35,4 +35,4 @@ def test_what_takes_minutes_is_announced_before_it_begins(tmp_path: Path) -> Non
         assert long
         for number in long:
             assert any(number - 3 <= other < number for other in told), lines[number]
-        assert any("3 to 4 minutes" in line and "600 MB" in line for line in lines)
+        assert any("2 to 5 minutes" in line and "600 MB" in line for line in lines)
