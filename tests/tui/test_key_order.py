@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from textual import events
 from textual.keys import key_to_character
 
+from kerncap.tui.terminal_input import EscapeFirstParser
 from tui.stage import Stage, stage
+from tui.terminal import Terminal, needs_tmux
 
 
 async def at_once(st: Stage, *keys: str) -> None:
@@ -58,3 +62,35 @@ async def test_a_question_answered_before_it_is_drawn(own_home: Path) -> None:
         await st.until_true(lambda: (own_home / "a.csv").exists())
         await at_once(st, "question_mark", "escape", "p")
         await st.until_true(lambda: st.leaderboard.heading.paused)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "keys"),
+    [
+        (["\x1bf"], ["escape", "f"]),
+        (["\x1b", "N"], ["escape", "N"]),
+        (["\x1b?\x1b/\x1b1x"], ["escape", "question_mark", "escape", "slash", "escape", "1", "x"]),
+        (["\x1b\x1bq"], ["escape", "escape", "q"]),
+        (["\x1b[A\x1bOB\x1b[1;3D"], ["up", "down", "alt+left"]),
+        (["\x1b", "[A"], ["up"]),
+    ],
+)
+def test_escape_and_the_next_key_are_two(pieces: list[str], keys: list[str]) -> None:
+    parser = EscapeFirstParser()
+    found = [event for piece in pieces for event in parser.feed(piece)]
+    assert [event.key for event in found if isinstance(event, events.Key)] == keys
+
+
+@needs_tmux
+@pytest.mark.timeout(120)
+def test_escape_and_a_key_at_once_in_a_terminal(own_home: Path) -> None:
+    with Terminal(
+        [sys.executable, "-m", "kerncap", "tui", "--device", "sim:gfx942"], directory=own_home
+    ) as there:
+        there.wait("Press r to run")
+        there.keys("?")
+        there.wait(r"keys \(esc closes\)")
+        there.keys("Escape", "c")
+        there.wait("captures in ")
+        there.keys("Escape", "q")
+        assert there.exit_status() == 0

@@ -165,3 +165,13 @@ async def test_no_color_uses_none(monkeypatch: pytest.MonkeyPatch) -> None:
                 if style is not None:
                     colours |= {c.name for c in (style.color, style.bgcolor) if c is not None}
         assert colours <= {"default"}
+
+
+async def test_G_goes_to_the_end_of_the_help() -> None:
+    async with stage((80, 24)) as st:
+        await st.press("question_mark")
+        assert "NAME:" not in st.text()
+        await st.press("G")
+        assert "NAME:" in st.text()
+        await st.press("home")
+        assert "NAME:" not in st.text()

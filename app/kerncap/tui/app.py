@@ -63,6 +63,7 @@ from kerncap.tui.theme import ANSI_THEME, THEMES
 
 if TYPE_CHECKING:
     from textual.command import Provider
+    from textual.driver import Driver
 
     from kerncap.core.workload import Command
     from kerncap.tui.services.extraction import Extraction, Wanted
@@ -146,6 +147,17 @@ class KerncapApp(KeysInOrder):
             )
             wanted = DEFAULT_THEME
         self.theme = wanted if not plain or wanted.startswith("ansi-") else ANSI_THEME
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's, which on a terminal keeps an escape and the next key apart."""
+        found = super().get_driver_class()
+        from textual.drivers.linux_driver import LinuxDriver
+
+        if found is not LinuxDriver:
+            return found
+        from kerncap.tui.terminal_input import TerminalDriver
+
+        return TerminalDriver
 
     def get_default_screen(self) -> Screen[None]:
         """The leaderboard."""

@@ -49,6 +49,7 @@ class HelpScreen(KerncapDialog[None]):
         Binding("q,question_mark,f1,enter", "cancel", "Close", show=False),
         Binding("j", "scroll(1)", show=False),
         Binding("k", "scroll(-1)", show=False),
+        Binding("G", "bottom", show=False),
     ]
 
     def __init__(self, group: str) -> None:
@@ -80,3 +81,7 @@ class HelpScreen(KerncapDialog[None]):
     def action_scroll(self, by: int) -> None:
         """One line."""
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
+
+    def action_bottom(self) -> None:
+        """The last line, as in tables."""
+        self.query_one(VerticalScroll).scroll_end(animate=False)
