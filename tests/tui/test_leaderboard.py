@@ -319,6 +319,23 @@ async def test_a_terminal_of_40_by_10_works() -> None:
         assert "a[/b]c" in st.text()
 
 
+async def test_a_pane_that_was_left_on_does_not_take_a_small_terminal() -> None:
+    async with stage((120, 40)) as st:
+        await st.press("d", "d", "o", "o")  # chosen, not by size
+        assert st.app.remembered.get("leaderboard.detail") == "on"
+    async with stage((40, 10)) as st:
+        await st.show()
+        assert sum(name[:9] in st.text() for name in ("rms_norm", "a[/b]c", "mul<", "f[abi:")) >= 3
+        st.program.prints("one", "two")
+        for keys in ("d", "o", "d"):
+            await st.press(keys)
+            assert "mul_mat" in st.text()  # the row under the cursor, at least
+        assert "name" in st.text()
+    async with stage((120, 40)) as st:
+        await st.show()
+        assert "symbol" in st.text()  # as it was chosen
+
+
 async def test_the_detail_pane_has_everything() -> None:
     async with stage() as st:
         await st.show()

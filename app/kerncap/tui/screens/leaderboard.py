@@ -15,6 +15,7 @@ from textual.timer import Timer
 from kerncap.tui.actions import bindings
 from kerncap.tui.leaderboard.detail import DetailPane
 from kerncap.tui.leaderboard.header import BoardHeader, Heading, State
+from kerncap.tui.leaderboard.hints import hint
 from kerncap.tui.leaderboard.keys import ACTIONS, GROUP
 from kerncap.tui.leaderboard.panes import FilterLine, OutputPane
 from kerncap.tui.leaderboard.ranking import SORTS, Sort
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _LOOK_FOR_SOURCE_S = 1.0
 _DETAIL_EVERY_S = 0.5  # a page of figures changes no faster than it can be read
+_FLAT = 18  # rows; below, no pane is shown unasked
 _ROOM_FOR_PANES = (100, 30)  # columns and rows from which detail and output are shown unasked
 
 
@@ -48,6 +50,7 @@ class LeaderboardScreen(KerncapScreen):
 
     GROUP = GROUP
     BINDINGS: ClassVar[list[BindingType]] = bindings(GROUP, "Leaderboard", ACTIONS)
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (_FLAT, "-high")]  # noqa: RUF012
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-broad")]  # noqa: RUF012
     DEFAULT_CSS = """
     LeaderboardScreen #main { height: 1fr; layout: vertical; }
@@ -59,6 +62,8 @@ class LeaderboardScreen(KerncapScreen):
     LeaderboardScreen.-broad DetailPane { width: 62; height: 1fr; border-top: none; }
     LeaderboardScreen.-broad DetailPane { border-left: solid $primary 50%; }
     LeaderboardScreen.-broad OutputPane { max-height: 12; }
+    LeaderboardScreen.-flat DetailPane { height: 3; }
+    LeaderboardScreen.-flat OutputPane { max-height: 3; }
     """
 
     def __init__(self, command: Command | None) -> None:
@@ -131,7 +136,8 @@ class LeaderboardScreen(KerncapScreen):
             ("output", OutputPane, height >= _ROOM_FOR_PANES[1]),
         ):
             wish = self.kerncap.remembered.get(f"leaderboard.{name}", "auto")
-            self.query_one(kind).display = room if wish == "auto" else wish == "on"
+            # A flat terminal has room for the ranking only, whatever was chosen on another one.
+            self.query_one(kind).display = (room if wish == "auto" else wish == "on") and height >= _FLAT
 
     def close_down(self) -> None:
         """The program ends with us."""
@@ -316,20 +322,11 @@ class LeaderboardScreen(KerncapScreen):
     def _hint(self) -> None:
         if not self.kerncap.guided:
             return
-        line = self.query_one(StatusLine)
         kernel = self.table.selected
-        if self._extracted is not None:
-            line.hint("Every capture is under c. Press enter on one there to work on it, or q to leave.")
-        elif kernel is None:
-            line.hint("The demonstration program starts: a small language model on a simulated GPU.")
-        else:
-            from kerncap.demo.edits import KERNEL
-
-            if kernel.name != KERNEL:
-                line.hint(f"Kernels by device time. Go to {KERNEL} with ↑ ↓ (or any other), then press e.")
-            else:
-                where = "the running program" if self.running else "a rerun"
-                line.hint(f"Kernels by device time, live. Press e to take {KERNEL} out of {where}.")
+        text = hint(
+            kernel.name if kernel else None, extracted=self._extracted is not None, running=self.running
+        )
+        self.query_one(StatusLine).hint(text)
 
     # Keys
 
@@ -387,7 +384,10 @@ class LeaderboardScreen(KerncapScreen):
     def _toggle(self, name: str, kind: type[DetailPane] | type[OutputPane]) -> None:
         pane = self.query_one(kind)
         pane.display = not pane.display
-        self.kerncap.remembered.set(f"leaderboard.{name}", "on" if pane.display else "off")
+        if self.app.size.height >= _FLAT:
+            self.kerncap.remembered.set(f"leaderboard.{name}", "on" if pane.display else "off")
+        elif pane.display:  # one of them
+            self.query_one(OutputPane if kind is DetailPane else DetailPane).display = False
 
     def action_detail(self) -> None:
         """The detail pane comes or goes."""
