@@ -9,6 +9,7 @@ import __future__
 
 import ast
 import builtins
+import inspect
 import sys
 import textwrap
 import types
@@ -71,7 +72,7 @@ class Closure:
             raise Unsupported(f"two things named {name} in {module}")
         self._values[module, name] = function
         entry["future"] = entry["future"] or bool(fn.__code__.co_flags & __future__.annotations.compiler_flag)
-        raw = getattr(function, "raw_src", None)
+        raw = getattr(function, "raw_src", None) or inspect.getsourcelines(fn)[0]
         entry["functions"][name] = {
             "source": function.src,
             "decorator": self._decorator(function),

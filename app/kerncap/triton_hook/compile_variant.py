@@ -9,6 +9,7 @@ Triton cache is neither read nor written.
 
 import hashlib
 import json
+import linecache
 import os
 import shutil
 import sys
@@ -59,7 +60,15 @@ def _load(directory, record):
 
 
 def _is_jit(value):
-    return hasattr(value, "fn") and hasattr(value, "src") and hasattr(value, "raw_src")
+    return hasattr(value, "fn") and hasattr(value, "src") and hasattr(value.fn, "__code__")
+
+
+def _remember(file, line, raw):
+    """For Triton 3.2, which asks `inspect` for a function's lines: what the original file has there."""
+    lines = linecache.cache[file][2] if file in linecache.cache else []
+    lines = lines + ["\n"] * (line - 1 + len(raw) - len(lines))
+    lines[line - 1 : line - 1 + len(raw)] = raw
+    linecache.cache[file] = (0, None, lines, file)  # no time: it is not looked up again
 
 
 def _as_it_was(function, told, module):
@@ -83,7 +92,8 @@ def _as_it_was(function, told, module):
             def_file_col_number=getattr(function, "def_file_col_number", 0)
             + indent,  # here it is not indented
         )
-        function.fn.__code__ = function.fn.__code__.replace(co_filename=told["file"])
+        function.fn.__code__ = function.fn.__code__.replace(co_filename=told["file"], co_firstlineno=line)
+        _remember(told["file"], line, raw)
     for name, value in values.items():
         if hasattr(function, name):
             setattr(function, name, value)

@@ -1,6 +1,8 @@
 #include "sim/device/dispatch.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "sim/within.h"
 
@@ -60,6 +62,18 @@ std::optional<std::string> parse_dispatch(const void* packet, const AddressSpace
   k.rsrc2 = load<std::uint32_t>(kd, 52);
   k.properties = load<std::uint16_t>(kd, 56);
   k.entry = object + static_cast<std::uint64_t>(load<std::int64_t>(kd, 16));
+  k.start = k.entry;
+  // "Preloaded Kernel Arguments": waves start 256 bytes later then, behind code for firmware that does not.
+  const auto preload = load<std::uint16_t>(kd, 58);
+  k.preloaded = std::min<unsigned>(preload & 0x7Fu, std::size(k.arguments));
+  if (k.preloaded > 0) {
+    const std::uint64_t first = info->kernarg + 4 * (preload >> 7 & 0x1FFu);
+    const auto arguments = memory.find(first);
+    if (!arguments || !within(first - arguments->base, 4 * k.preloaded, arguments->end() - arguments->base))
+      return "the kernel arguments to preload are in no memory";
+    std::memcpy(k.arguments, reinterpret_cast<const void*>(first), 4 * k.preloaded);
+    k.start = k.entry + 256;
+  }
   if ((k.properties & 1u << 10) != 0)
     return "the kernel is compiled for 32-lane waves, which this device does not have";
   return std::nullopt;

@@ -10,7 +10,10 @@ namespace kerncap::sim {
 struct KernelDescriptor {
   std::uint32_t rsrc1 = 0, rsrc2 = 0, rsrc3 = 0;
   std::uint16_t properties = 0;
-  std::uint64_t entry = 0;  // virtual address
+  std::uint64_t entry = 0;        // virtual address
+  std::uint64_t start = 0;        // where waves start: behind the prologue where arguments are preloaded
+  unsigned preloaded = 0;         // user SGPRs that hold kernel arguments (dwords)
+  std::uint32_t arguments[16]{};  // those
 
   [[nodiscard]] unsigned vgprs() const {
     return ((rsrc1 & 0x3Fu) + 1) * 8;

@@ -189,11 +189,11 @@ void Executor::take_part() {
     }
     const isa::Inst* entry = nullptr;
     try {
-      entry = thread.code_at(info_.kernel.entry);
+      entry = thread.code_at(info_.kernel.start);
     } catch (const isa::Trouble& trouble) {
       Fault f;
       f.kind = trouble.kind;
-      f.pc = info_.kernel.entry;
+      f.pc = info_.kernel.start;
       f.detail = "The kernel's entry is " + trouble.detail;
       stop_with(std::move(f), *index);
       return;

@@ -132,7 +132,7 @@ void Workgroup::start_wave(const DispatchInfo& dispatch, unsigned n, const isa::
   pair(4, dispatch.dispatch_id);
   pair(5, architected ? 0 : isa::kScratchWindow);  // flat scratch init
   if ((kernel.properties >> 6 & 1u) != 0) w.s[s++] = dispatch.private_bytes;
-  // Preloaded kernel arguments are loaded by the compatibility prologue at the entry.
+  for (unsigned i = 0; i < kernel.preloaded; ++i) w.s[s++] = kernel.arguments[i];
 
   // System SGPRs come after the descriptor's count of user SGPRs, used or not.
   s = kernel.user_sgprs();

@@ -104,6 +104,7 @@ def launch(function, grid, num_warps: int, shared: int, signature, arguments, sc
 
 def install(arch: str = "gfx942"):
     """Makes the driver active, and returns it. Triton is imported here, not before."""
+    import triton
     from triton.backends.compiler import GPUTarget
     from triton.backends.driver import DriverBase
     from triton.runtime import driver
@@ -122,7 +123,8 @@ def install(arch: str = "gfx942"):
         @staticmethod
         def load_binary(name, binary, shared, device, *more):
             function = load(binary, name)
-            return function, function, 0, 0, 1024
+            old = tuple(int(n) for n in triton.__version__.split(".")[:2]) < (3, 4)
+            return (function, function, 0, 0) if old else (function, function, 0, 0, 1024)
 
         @staticmethod
         def unload_module(module):
