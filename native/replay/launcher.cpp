@@ -115,7 +115,13 @@ std::uint64_t Launcher::system_clock_ns() const {
   return static_cast<std::uint64_t>(static_cast<double>(ticks) * runtime_.ns_per_tick);
 }
 
-DispatchTime Launcher::run(const Launch& launch) {
+std::vector<DispatchTime> Launcher::run(const Launch& launch, std::uint64_t count) {
+  std::vector<DispatchTime> times;
+  for (std::uint64_t i = 0; i < count; ++i) times.push_back(run_one(launch));
+  return times;
+}
+
+DispatchTime Launcher::run_one(const Launch& launch) {
   runtime_.core.hsa_signal_store_relaxed_fn(signal_, 1);
   abi::hsa_kernel_dispatch_packet_t packet = launch.packet;
   packet.completion_signal = signal_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "replay/range_set.h"
 #include "replay/runtime.h"
@@ -32,8 +33,9 @@ class Launcher {
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
 
-  // Runs one dispatch to its end. Throws ReplayError (fault, timeout); the queue is of no use after that.
-  DispatchTime run(const Launch& launch);
+  // Runs one dispatch to its end, `count` times. Throws ReplayError (fault, timeout); the queue is of no use
+  // after that.
+  std::vector<DispatchTime> run(const Launch& launch, std::uint64_t count);
   // What was stored to since the last call, where the device can tell and was asked to.
   RangeSet take_written();
   void track_writes(bool enable);
@@ -49,6 +51,7 @@ class Launcher {
   [[nodiscard]] std::uint64_t queue_address() const { return reinterpret_cast<std::uint64_t>(queue_); }
 
  private:
+  DispatchTime run_one(const Launch& launch);
   static void on_queue_error(abi::hsa_status_t status, abi::hsa_queue_t* queue, void* self);
   static abi::hsa_status_t on_event(const abi::hsa_amd_event_t* event, void* self);
   std::uint64_t reserve_slot();

@@ -11,6 +11,7 @@ struct Range {
   std::uint64_t bytes = 0;
 
   [[nodiscard]] std::uint64_t end() const { return base + bytes; }
+  bool operator==(const Range&) const = default;
 };
 
 class RangeSet {
@@ -31,6 +32,7 @@ class RangeSet {
   [[nodiscard]] std::uint64_t bytes() const;
   [[nodiscard]] bool empty() const { return ranges_.empty(); }
   void clear() { ranges_.clear(); }
+  bool operator==(const RangeSet&) const = default;
 
  private:
   std::vector<Range> ranges_;

@@ -148,13 +148,14 @@ void Session::place_kernargs(Variant& variant, const std::vector<unsigned char>&
   variant.launch.packet.kernarg_address = variant.kernargs;
 }
 
-DispatchTime Session::dispatch(Variant& variant, bool track, double limit_seconds) {
+std::vector<DispatchTime> Session::dispatch(Variant& variant, std::uint64_t count, bool track,
+                                            double limit_seconds) {
   variant.launch.limit_seconds = limit_seconds;
   const bool tracked = track && launcher_->can_track_writes();
   launcher_->track_writes(tracked);
-  DispatchTime time;
+  std::vector<DispatchTime> times;
   try {
-    time = launcher_->run(variant.launch);
+    times = launcher_->run(variant.launch, count);
   } catch (const ReplayError& error) {
     if (error.kind() != ErrorClass::fault || error.address() == 0) throw;
     throw ReplayError(
@@ -172,17 +173,17 @@ DispatchTime Session::dispatch(Variant& variant, bool track, double limit_second
   } else {
     dirty_unknown_ = true;
   }
-  return time;
+  return times;
 }
 
 void Session::learn(Variant& variant) {
   if (variant.knows) return;
   restore(false);
   if (launcher_->can_track_writes()) {
-    dispatch(variant, true, variant.launch.limit_seconds);
+    dispatch(variant, 1, true, variant.launch.limit_seconds);
     return;
   }
-  dispatch(variant, false, variant.launch.limit_seconds);
+  dispatch(variant, 1, false, variant.launch.limit_seconds);
   variant.learned = changed_blocks();
   variant.learned.unite(written_set());
   variant.knows = true;
@@ -219,8 +220,11 @@ std::vector<DispatchTime> Session::run(const RunRequest& request) {
       launcher_->flush_caches(std::max<std::uint64_t>(2 * agent_.cache_bytes, 256u << 20));
     }
     launcher_->settle();
-    for (std::uint64_t k = 0; k < request.batch; ++k) {
-      times.push_back(dispatch(variant, request.track, request.limit_seconds));
+    // What a dispatch stored to is known of each alone.
+    const std::uint64_t together = tracks ? 1 : request.batch;
+    for (std::uint64_t k = 0; k < request.batch; k += together) {
+      const auto more = dispatch(variant, together, request.track, request.limit_seconds);
+      times.insert(times.end(), more.begin(), more.end());
     }
   }
   return times;

@@ -109,7 +109,7 @@ class Session {
   unsigned add(std::unique_ptr<Module> module, std::uint32_t private_bytes, std::uint32_t group_bytes,
                const std::vector<unsigned char>& kernargs, const std::optional<Shape>& shape = {});
   void place_kernargs(Variant& variant, const std::vector<unsigned char>& kernargs);
-  DispatchTime dispatch(Variant& variant, bool track, double limit_seconds);
+  std::vector<DispatchTime> dispatch(Variant& variant, std::uint64_t count, bool track, double limit_seconds);
   void learn(Variant& variant);
   void restore_ranges(const RangeSet& ranges);
   // What of the variant's writes lies in mapped regions, in the pieces that restore_ranges copies.
@@ -117,6 +117,7 @@ class Session {
   void restore_module(const Module& module);
   RangeSet to_captured(const Module& module, const RangeSet& live) const;
   std::uint64_t poison_item(const Expectation& item, const RangeSet& where, std::uint64_t granule);
+  bool poison_again(const RangeSet& where, std::uint64_t granule);
   [[nodiscard]] std::vector<Expectation> expectations(Against against, unsigned variant) const;
   std::unique_ptr<Module> load_module(std::string name, std::vector<unsigned char> content,
                                       const std::string& symbol);
@@ -137,6 +138,14 @@ class Session {
   bool dirty_unknown_ = false;
   bool code_placed_ = false;  // one code object lies where the captured one lay
   double restore_seconds_ = 0;
+  // What poison() made of memory last, on a device whose memory the host does not touch.
+  struct Poisoned {
+    RangeSet where;
+    std::uint64_t granule = 0;
+    std::uint64_t bytes = 0;              // altered
+    std::unique_ptr<DeviceShadow> image;  // of `where`, altered
+  };
+  Poisoned poisoned_;
 };
 
 }  // namespace kerncap::replay

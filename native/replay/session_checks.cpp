@@ -17,6 +17,8 @@ namespace {
 // One bit a byte: floats stay finite, small integers small in their lowest byte.
 constexpr unsigned char kPoison = 0x01;
 constexpr std::uint64_t kWindow = 1u << 20;  // bytes looked at by one thread at a time
+// Of altered memory, on the device: more than that is altered anew each time.
+constexpr std::uint64_t kMostPoisonKept = 1u << 30;
 
 }  // namespace
 
@@ -48,27 +50,60 @@ std::uint64_t Session::silent_bytes(unsigned variant) const {
 }
 
 std::uint64_t Session::poison_item(const Expectation& item, const RangeSet& where, std::uint64_t granule) {
-  std::uint64_t altered = 0;
+  std::vector<Range> parts;  // cut where units begin
   for (const Range& range : where.intersect(RangeSet({{item.piece.captured, item.piece.bytes}}))) {
+    for (std::uint64_t at = range.base; at < range.end();) {
+      const std::uint64_t next = std::min(range.end(), (at / kWindow + 1) * kWindow);
+      parts.push_back({at, next - at});
+      at = next;
+    }
+  }
+  std::atomic<std::uint64_t> altered{0};
+  parallel_for(parts.size(), [&](std::uint64_t part) {
+    const Range& range = parts[part];
     const unsigned char* const before = item.piece.before + (range.base - item.piece.captured);
     std::vector<unsigned char> after(range.bytes), now(before, before + range.bytes);
     item.materialise(range.base, range.bytes, after.data());
+    std::uint64_t here = 0;
     const std::uint64_t skip = (granule - range.base % granule) % granule;
     for (std::uint64_t at = skip; at + granule <= range.bytes; at += granule) {
       if (std::memcmp(before + at, after.data() + at, granule) != 0) continue;
       for (std::uint64_t i = 0; i < granule; ++i) now[at + i] ^= kPoison;
-      altered += granule;
+      here += granule;
     }
+    altered += here;
     memory_.write(item.piece.live + (range.base - item.piece.captured), now.data(), range.bytes);
-  }
+  });
   return altered;
 }
 
-std::uint64_t Session::poison(const RangeSet& where, std::uint64_t granule) {
-  std::uint64_t altered = 0;
+// Puts back what poison() left, from a copy on the device; false where there is none of it.
+bool Session::poison_again(const RangeSet& where, std::uint64_t granule) {
+  if (poisoned_.image == nullptr || poisoned_.granule != granule || !(poisoned_.where == where)) return false;
   for (const Piece& piece : memory_.pieces()) {
-    altered += poison_item({piece, piece.before, &application_}, where, granule);
+    for (const Range& range : where.intersect(RangeSet({{piece.captured, piece.bytes}}))) {
+      if (!poisoned_.image->restore(range.base, range.bytes)) return false;
+    }
   }
+  return true;
+}
+
+std::uint64_t Session::poison(const RangeSet& where, std::uint64_t granule) {
+  if (!poison_again(where, granule)) {
+    poisoned_ = {};
+    for (const Piece& piece : memory_.pieces()) {
+      poisoned_.bytes += poison_item({piece, piece.before, &application_}, where, granule);
+    }
+    if (!memory_.touchable() && where.bytes() <= kMostPoisonKept) {
+      std::vector<Range> pieces;
+      for (const Piece& piece : memory_.pieces()) pieces.push_back({piece.captured, piece.bytes});
+      poisoned_.where = where;
+      poisoned_.granule = granule;
+      poisoned_.image = std::make_unique<DeviceShadow>(runtime_, agent_);
+      poisoned_.image->keep(where.intersect(RangeSet(std::move(pieces))));
+    }
+  }
+  std::uint64_t altered = poisoned_.bytes;
   for (const Variant& variant : variants_) {
     for (std::size_t i = 0; i < variant.module->pieces().size(); ++i) {
       altered +=
@@ -104,12 +139,12 @@ bool Session::idempotent(unsigned number, double limit_seconds) {
   variant.launch.limit_seconds = limit_seconds;
   learn(variant);
   restore(false);
-  dispatch(variant, false, limit_seconds);
+  dispatch(variant, 1, false, limit_seconds);
   const std::vector<Overlay> saved = std::move(reference_);
   const std::vector<std::vector<unsigned char>> saved_bytes = std::move(reference_bytes_);
   const RangeSet where = variant.learned;
   keep(where, number);
-  dispatch(variant, false, limit_seconds);
+  dispatch(variant, 1, false, limit_seconds);
   Comparer comparer(memory_, "", 0);
   const bool same = comparer.compare(expectations(Against::reference, number), &where).different == 0;
   reference_ = saved;

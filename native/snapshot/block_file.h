@@ -2,8 +2,11 @@
 // several threads, with a checksum for each block; zeros become holes.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -40,11 +43,22 @@ class BlockFile {
   [[nodiscard]] int fd() const { return fd_; }
 
  private:
+  class Window;  // a part of the file that is mapped
+  struct Filling {
+    std::shared_ptr<Window> window;
+    std::uint64_t blocks = 0;  // written so far
+  };
   void flush_pending();
+  std::shared_ptr<Window> window_of(std::uint64_t index);
+  void block_done(std::uint64_t index);
+  void write_run(Window* window, const unsigned char* data, std::size_t bytes, std::uint64_t offset);
 
   std::string path_;
   int fd_ = -1;
-  std::mutex mutex_;  // guards checksums_ and size_ in write_block
+  std::mutex mutex_;          // guards checksums_, size_, windows_ and length_ in write_block
+  std::atomic<bool> mapped_;  // whether blocks are copied into mappings of the file
+  std::map<std::uint64_t, Filling> windows_;
+  std::uint64_t length_ = 0;  // of the file, as far as mappings need it
   std::vector<std::uint64_t> checksums_;
   std::uint64_t size_ = 0;
   std::vector<unsigned char> pending_;  // append: the block that is not full yet

@@ -5,12 +5,13 @@ What only a GPU can show is in on_device.py.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from driving import Replay, ReplayError, capture, watch
+from driving import TIMES, Replay, ReplayError, capture, watch
 from fake_machine import FakeGpu
 
 from kerncap.core.layout import CaptureState, MemoryMode
@@ -91,6 +92,25 @@ def test_a_capture_holds_what_the_launch_can_reach(saxpy: Capture) -> None:
     assert np.array_equal(after, np.float32(1.5) * source + before)
 
 
+@pytest.mark.parametrize("mapped", ["0", "1"])
+def test_a_snapshot_in_memory_is_right_however_it_is_written(gpu: FakeGpu, mapped: str) -> None:
+    shared = Path("/dev/shm")
+    if not shared.is_dir():
+        pytest.skip("no file system in memory")
+    environment = {**gpu.environment, "KERNCAP_MAPPED_WRITES": mapped}
+    with tempfile.TemporaryDirectory(dir=shared) as folder:
+        command = gpu.command("saxpy", 3)
+        watched, taken = capture(command, "saxpy", Path(folder) / "c", nth=2, environment=environment)
+        assert taken is not None, watched
+        taken.verify()
+        assert (taken.path / "memory.pre").stat().st_size == taken.pre_bytes
+        assert (taken.path / "memory.post").stat().st_size == taken.post_bytes
+        with Replay(taken, environment=gpu.environment) as replay:
+            variant = replay.load()
+            replay.run(variant)
+            assert replay.differences(variant)[1] == 0
+
+
 def test_all_memory_is_saved_where_that_is_asked_for(gpu: FakeGpu, tmp_path: Path) -> None:
     _, taken = capture(
         gpu.command("saxpy", 1),
@@ -145,6 +165,44 @@ def test_differences_are_found_in_blocks_that_the_device_hashes(replay: Replay) 
     replay.ask("restore", "changed")
     replay.run(variant)
     assert replay.differences(variant)[1] == 0
+
+
+def test_altered_bytes_are_put_back_as_they_were(replay: Replay) -> None:
+    """The second time from a copy on the device, but only for the same bytes, altered the same way."""
+    variant = replay.load()
+    regions = {r.bytes: r.id for r in replay.capture.regions}
+    x, y = regions[4 << 20], regions[400000]
+    altered = [replay.ask("poison", x, 4).number("bytes")]
+    replay.ask("keep", x, variant)
+    replay.ask("restore", "changed")
+    assert replay.differences(variant, against="reference")[1] == 4 << 20
+    altered.append(replay.ask("poison", x, 4).number("bytes"))
+    assert altered == [4 << 20, 4 << 20]
+    assert replay.differences(variant, against="reference")[1] == 0
+    replay.ask("restore", "changed")
+    silent = replay.ask("poison", y, 1).number("bytes")
+    assert 0 < silent < 400000
+    assert replay.differences(variant, against="reference")[1] == (4 << 20) + silent
+    for granule in (4, 1):
+        replay.ask("restore", "changed")
+        found = replay.ask("poison", y, granule).number("bytes")
+        assert found == silent if granule == 1 else found < silent
+        assert replay.differences(variant, against="reference")[1] == (4 << 20) + found
+
+
+@pytest.mark.parametrize("timer", ["cupti", "event"])
+def test_a_batch_is_submitted_ahead_where_kernels_have_records(
+    gpu: FakeGpu, saxpy: Capture, timer: str
+) -> None:
+    environment = {**gpu.environment, "KERNCAP_CUDA_TIMER": timer}
+    with Replay(saxpy, environment=environment) as replay:
+        answer = replay.ask("run", replay.load(), 2, "warm", 8, "time", "restore", 20)
+        own, system = (np.frombuffer(answer.data[name], TIMES) for name in ("times", "events"))
+        assert len(own) == len(system) == 16
+        assert (own["end"] > own["start"]).all()
+        assert (own["start"][1:] >= own["end"][:-1]).all()
+        ahead = system["start"][1:8] < system["end"][:7]
+        assert ahead.all() if timer == "cupti" else not ahead.any()
 
 
 @pytest.mark.parametrize(("number", "identical"), [(1, True), (2, False), (3, False)])

@@ -9,15 +9,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fake_machine import FakeGpu
 
 import kerncap
 from kerncap.core import counters, records
+from kerncap.core.capture_run import Progress
 from kerncap.core.cuda_doctor import cuda_checks, cuda_self_test
 from kerncap.core.devices import Device, list_devices, resolve_device
-from kerncap.core.errors import DeviceError, UsageError
-from kerncap.core.replayer import device_for
+from kerncap.core.errors import DamagedCaptureError, DeviceError, UsageError
+from kerncap.core.replay import Sampler, load
+from kerncap.core.replayer import Replayer, device_for
+from kerncap.core.replies import Reply
 from kerncap.demo.building import hip_device
 from support.package import APP
 
@@ -72,6 +76,46 @@ def test_profile_counts_and_times_on_the_gpus_clock(gpu: FakeGpu) -> None:
     assert report.warnings == []
 
 
+@pytest.mark.parametrize("replays", [True, False])
+def test_a_snapshot_that_is_damaged_at_once_is_no_reproducer(
+    gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replays: bool
+) -> None:
+    """Whoever reads the memory first finds it: the replayer, or, where there is none, the check itself."""
+
+    def on_progress(progress: Progress) -> None:
+        if progress.stage != "checking":
+            return
+        (memory,) = tmp_path.rglob("memory.pre")
+        with memory.open("r+b") as file:
+            first = file.read(1)[0]
+            file.seek(0)
+            file.write(bytes([first ^ 1]))
+
+    def start(self: Replayer) -> None:
+        raise DeviceError("no GPU here")
+
+    if not replays:
+        monkeypatch.setattr(Replayer, "start", start)
+    words = list(map(str, gpu.command("saxpy", 2)))
+    with pytest.raises(DamagedCaptureError, match=r"memory\.pre"):
+        kerncap.extract(
+            "saxpy", words, device="cuda", output=tmp_path / "o", stdout=2, on_progress=on_progress
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_replay_the_capture_is_checked_and_kept(
+    gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(self: Replayer) -> None:
+        raise DeviceError("no GPU here")
+
+    monkeypatch.setattr(Replayer, "start", start)
+    words = list(map(str, gpu.command("saxpy", 2)))
+    result = kerncap.extract("saxpy", words, device="cuda", output=tmp_path / "o", stdout=2)
+    assert result.baseline == {"verdict": "INCONCLUSIVE", "reason": "no GPU here"}
+
+
 def test_program_of_another_sort_says_why_nothing_was_seen(tmp_path: Path) -> None:
     """Nothing is preloaded: that a program is linked statically is no reason."""
     (tmp_path / "p.c").write_text("int main(void) { return 0; }")
@@ -87,6 +131,20 @@ def test_replay_and_validate_take_the_captured_kind_of_device(isolated: Path) ->
     assert (timed.device, timed.simulated, timed.timing.n) == ("cuda", False, 3)
     assert kerncap.validate(isolated).verdict == "IDENTICAL"
     assert kerncap.validate(isolated, mode="strict").verdict == "IDENTICAL"
+
+
+@pytest.mark.parametrize(("ns", "batch"), [(20_000, 16), (60_000, 1)])
+def test_short_kernels_are_timed_one_behind_the_other(
+    isolated: Path, monkeypatch: pytest.MonkeyPatch, ns: int, batch: int
+) -> None:
+    """Where a second run gives the same, which the fake kernel's does not."""
+    with Replayer(records.read(isolated)) as replayer:
+        sampler = Sampler(replayer, load(replayer))
+        monkeypatch.setattr(replayer, "run", lambda *_: np.array([[1, 1 + ns], [1 + ns, 1 + 2 * ns]]))
+        monkeypatch.setattr(replayer, "request", lambda *_: Reply(values={"same": "1"}))
+        sampler.prepare()
+        monkeypatch.undo()
+        assert sampler.batch == batch
 
 
 @pytest.mark.parametrize(

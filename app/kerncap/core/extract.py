@@ -23,7 +23,6 @@ from kerncap.core.captures import check_output, disk_bytes, free_bytes, free_out
 from kerncap.core.control import MOST_DISPATCHES
 from kerncap.core.devices import Device, resolve_device
 from kerncap.core.errors import (
-    DamagedCaptureError,
     FailError,
     InconclusiveError,
     KerncapError,
@@ -32,6 +31,7 @@ from kerncap.core.errors import (
     unwritable,
 )
 from kerncap.core.files import fsync_tree
+from kerncap.core.first_replay import FirstReplay
 from kerncap.core.interrupts import interruptible
 from kerncap.core.layout import MemoryMode
 from kerncap.core.names import base_name, one_line, safe_filename
@@ -160,7 +160,7 @@ def finish(
     where = partial / "capture"
     _notify(on_progress, "checking")
     capture = records.read(where)
-    capture.verify()
+    capture.verify_code()
     if device is None:
         device = Device(capture.device_kind, capture.device.name)
     more: dict[str, Any] = {
@@ -172,12 +172,14 @@ def finish(
     manifest.write(where, document)
 
     _notify(on_progress, "source")
-    try:
-        source = _write_reproducer(partial, capture, source_dir, defines, language, on_progress)
-    except OSError as error:
-        raise unwritable(error.filename2 or error.filename or partial, error) from error
-    _notify(on_progress, "replaying")
-    baseline = _baseline(partial, device)
+    with FirstReplay(capture, device) as first:
+        try:
+            source = _write_reproducer(partial, capture, source_dir, defines, language, on_progress)
+        except OSError as error:
+            raise unwritable(error.filename2 or error.filename or partial, error) from error
+        _notify(on_progress, "replaying")
+        first.verify()
+        baseline = _baseline(first)
 
     _notify(on_progress, "writing")  # the last point at which the caller can still give up
     document.update(source=source.to_json(), baseline=baseline, state=manifest.COMPLETE)
@@ -242,32 +244,9 @@ def _write_reproducer(
     )
 
 
-def _baseline(partial: Path, device: Device) -> dict[str, Any]:
+def _baseline(first: FirstReplay) -> dict[str, Any]:
     """The captured kernel's own replay against what the program's run wrote."""
-    from kerncap.core.validate import validate
-
-    try:
-        result = validate(partial, device=device).to_json()
-    except DamagedCaptureError:
-        raise
-    except KerncapError as error:
-        # The capture is whole all the same; what it proves is open until it can be replayed.
-        return {"verdict": "INCONCLUSIVE", "reason": error.message}
-    keys = (
-        "verdict",
-        "against",
-        "compared_bytes",
-        "written_bytes",
-        "masked_bytes",
-        "skipped_bytes",
-        "seconds",
-        "reason",
-    )
-    baseline = {key: result[key] for key in keys if key in result}
-    bad = [region for region in result.get("regions", ()) if region.get("mismatches")]
-    if bad:
-        baseline["first_mismatch"] = bad[0]
-    return baseline
+    return first.baseline()
 
 
 def extract(

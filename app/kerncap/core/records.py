@@ -382,6 +382,10 @@ class Capture:
                     done += min(_BLOCKS_AT_ONCE * CHECKSUM_BLOCK, len(data) - first * CHECKSUM_BLOCK)
                     if progress is not None:
                         progress(done, total)
+        self.verify_code()
+
+    def verify_code(self) -> None:
+        """Hashes code/. Raises DamagedCaptureError."""
         for code in self.code_objects:
             self.read_code(code)
 

@@ -25,6 +25,7 @@ from kerncap.core.replayer import Replayer, Variant
 
 SCHEMA = "kerncap-replay/1"
 _SHORT_NS = 10_000  # below this, several dispatches make one sample
+_SHORT_ON_CUDA_NS = 50_000  # likewise where they follow each other without a gap, as in a program
 _BATCH = 16
 _MOST_SAMPLES = 10_000
 _MOST_FAILURES = 100  # samples that were rejected, before there was a good one
@@ -133,7 +134,8 @@ class Sampler:
         if len(first) == 0:
             self.clock = "system"
             first, _ = timing.durations(self.replayer.run(self.variant, _FIRST_RUNS, clock=self.clock))
-        short = len(first) > 0 and float(first.min()) < _SHORT_NS
+        limit = _SHORT_ON_CUDA_NS if self.replayer.device.kind == "cuda" else _SHORT_NS
+        short = len(first) > 0 and float(first.min()) < limit
         if not short or self.replayer.simulated or self.cache == "cold":
             return
         number = self.replayer._number(self.variant)

@@ -91,8 +91,7 @@ CUfunction compiled(const Runtime& runtime) {
     CUfunction found = nullptr;
     if (runtime.cuda.cuModuleLoadDataEx(&module, text.c_str(), 0, nullptr, nullptr) != CUDA_SUCCESS)
       return nullptr;
-    if (runtime.cuda.cuModuleGetFunction(&found, module, "kerncap_xxh64_lanes") != CUDA_SUCCESS)
-      return nullptr;
+    if (runtime.cuda.cuModuleGetFunction(&found, module, kHashKernel) != CUDA_SUCCESS) return nullptr;
     return found;
   }();
   return function;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "abi/hsa.h"
 #include "replay/cuda/runtime.h"
@@ -33,9 +34,10 @@ class Launcher {
   // `timestamps` false: kernels are treated as having none of their own.
   Launcher(Runtime& runtime, const Agent& agent, bool cooperative, bool timestamps);
 
-  // Runs one kernel to its end. Throws ReplayError: usage where the driver refuses the launch; fault or
-  // timeout, after which the process is of no more use.
-  DispatchTime run(const Launch& launch);
+  // Runs one kernel to its end, `count` times. Where kernels have records of their own, all of them are
+  // submitted before the first is waited for. The limit is each one's. Throws ReplayError: usage where the
+  // driver refuses the launch; fault or timeout, after which the process is of no more use.
+  std::vector<DispatchTime> run(const Launch& launch, std::uint64_t count);
 
   // This device does not tell what is stored to.
   RangeSet take_written() { return {}; }
@@ -44,8 +46,8 @@ class Launcher {
 
   // Writes `bytes` of a buffer, so that the caches hold nothing of the kernel's.
   void flush_caches(std::uint64_t bytes);
-  // Waits for every copy so far.
-  void settle();
+  // What follows comes after every copy so far.
+  void settle() { runtime_.finish_stages(); }
 
   // What times come from: CUPTI's records, events around the kernel, or the system's clock.
   [[nodiscard]] const char* timer() const {
@@ -55,11 +57,17 @@ class Launcher {
 
  private:
   enum class Timer { record, event, none };
-  void wait(double limit_seconds);
+  struct Prepared;
+  DispatchTime submit(Prepared& prepared);
+  void run_timed(Prepared& prepared, std::uint64_t count, double limit_seconds,
+                 std::vector<DispatchTime>* times);
+  DispatchTime run_one(Prepared& prepared, double limit_seconds);
+  void wait(double limit_seconds, std::uint64_t count);
   [[noreturn]] void throw_fault(abi::CUresult result) const;
 
   Runtime& runtime_;
   Timer timer_ = Timer::event;
+  bool records_late_ = false;  // what ran last has not had all of its records
   abi::CUevent before_ = nullptr, after_ = nullptr;
   abi::CUdeviceptr flush_buffer_ = 0;
   std::uint64_t flush_bytes_ = 0;

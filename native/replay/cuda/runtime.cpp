@@ -145,7 +145,10 @@ Stage* Runtime::take_stage() const {
 }
 
 void Runtime::give_back(Stage* stage, bool busy) const {
-  if (busy) copying_.store(true, std::memory_order_release);
+  if (busy) {
+    sending_.store(true, std::memory_order_release);
+    copying_.store(true, std::memory_order_release);
+  }
   const std::lock_guard lock(mutex_);
   free_stages_.push_back(stage);
 }
@@ -156,7 +159,12 @@ void Runtime::finish_copies() const {
   if (!copying_.load(std::memory_order_acquire)) return;
   check(cuda.cuCtxSetCurrent(context), "using the GPU");
   check(cuda.cuCtxSynchronize(), "waiting for copies");
+  sending_.store(false, std::memory_order_release);
   copying_.store(false, std::memory_order_release);
+}
+
+void Runtime::finish_stages() const {
+  if (sending_.load(std::memory_order_acquire)) finish_copies();
 }
 
 }  // namespace kerncap::replay

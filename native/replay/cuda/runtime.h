@@ -56,7 +56,7 @@ class Runtime {
   // A buffer in the GPU's own memory; 0: there is no room.
   [[nodiscard]] std::uint64_t allocate_on_device(const Agent& agent, std::uint64_t bytes) const;
   void free_on_device(std::uint64_t address) const;
-  // Under way when it returns; finish_copies() waits.
+  // Under way when it returns, in `stream`: before what is put into it next. finish_copies() waits.
   void copy_on_device(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) const;
   // Memory for kernel parameters, never freed.
   [[nodiscard]] void* kernarg_memory(const Agent& agent, std::uint64_t bytes) const;
@@ -67,6 +67,8 @@ class Runtime {
   void give_back(Stage* stage, bool busy) const;
   // Waits for all that was started by copy_on_device and through busy stages. Any thread.
   void finish_copies() const;
+  // Waits for what was started through busy stages only: they have streams of their own.
+  void finish_stages() const;
 
   abi::CudaDriver cuda{};
   SimApi sim;        // what a simulator offers: nothing here
@@ -83,7 +85,8 @@ class Runtime {
   mutable std::deque<Stage*> free_stages_;
   mutable std::deque<std::unique_ptr<Stage>> stages_;
   mutable std::mutex finishing_;
-  mutable std::atomic<bool> copying_{false};
+  mutable std::atomic<bool> copying_{false};  // anything is under way
+  mutable std::atomic<bool> sending_{false};  // through busy stages
 };
 
 }  // namespace kerncap::replay
