@@ -170,6 +170,21 @@ def test_a_library_linked_of_several_objects_has_the_kernels_of_all(tmp_path: Pa
     assert all(found.describes(name) and found.kernel(name).arguments for name in found.kernel_names)
 
 
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("amdgpu9.42-amd-amdhsa-unknown-gfx942", ("amdgcn-amd-amdhsa", "gfx942", {})),
+        ("amdgcn-amd-amdhsa--gfx942:xnack-", ("amdgcn-amd-amdhsa", "gfx942", {"xnack": False})),
+        ("amdgcn-amd-amdhsa--gfx9-4-generic", ("amdgcn-amd-amdhsa", "gfx9-4-generic", {})),
+        ("gfx9-4-generic", ("amdgcn-amd-amdhsa", "gfx9-4-generic", {})),
+        ("nvptx64-nvidia-cuda--sm_90", ("nvptx64-nvidia-cuda", "sm_90", {})),
+    ],
+)
+def test_target_ids_of_all_compilers(text: str, parts: tuple[str, str, dict[str, bool]]) -> None:
+    target = Target.parse(text)
+    assert (target.triple, target.arch, dict(target.features)) == parts
+
+
 def test_target_features(objects: dict[str, Path]) -> None:
     target = read_code_object(objects["xnack"]).target
     assert (target.arch, target.features, target.offload_arch) == (

@@ -222,6 +222,8 @@ def write_project(
         info = write_triton(out, facts, captured, record, progress)
         _write_texts(out, "triton" if info.variant else "hsaco", facts, info, captured)
         return info
+    unseen = triton_record.problem_of(out / "capture")
+    trouble = (f"Triton ran, and what it compiled could not all be written down: {unseen}",) if unseen else ()
     finding = find_source(
         SourceRequest(
             symbol=facts.symbol,
@@ -241,7 +243,7 @@ def write_project(
             finding.language,
             None,
             reason=finding.reason,
-            notes=(*finding.notes, *_unused(source_dirs, ())),
+            notes=(*finding.notes, *trouble, *_unused(source_dirs, ())),
             source_dirs=_used(source_dirs, ()),
         )
         _write_texts(out, "hsaco", facts, info, captured)

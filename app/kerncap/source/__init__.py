@@ -11,6 +11,13 @@ _TENSILE_REASON = (
     "Tensile generated this kernel as assembly when the library (rocBLAS, hipBLASLt) was built: there is no "
     "HIP source of it. A code object of your own that defines the same kernel can be replayed and validated."
 )
+# How Inductor names its Triton kernels.
+_INDUCTOR = "triton_"
+_INDUCTOR_REASON = (
+    "Inductor and Triton made this kernel of Python when the program ran. Its Python source was not seen: "
+    "it was compiled before kerncap watched, or Inductor took the code object from a cache of its own. A "
+    "code object of your own that defines the same kernel can be replayed and validated."
+)
 
 __all__ = ["LANGUAGES", "Definition", "SourceFinding", "SourceRequest", "find_source"]
 
@@ -29,6 +36,8 @@ def find_source(request: SourceRequest, language: str | None = None) -> SourceFi
         raise UsageError(f"language {language!r} is not supported; {', '.join(LANGUAGES)} is")
     if language is None and request.symbol.startswith(_TENSILE):
         return SourceFinding("tensile", None, None, reason=_TENSILE_REASON)
+    if language is None and request.symbol.startswith(_INDUCTOR):
+        return SourceFinding("inductor", None, None, reason=_INDUCTOR_REASON)
     cuda = request.target.triple.startswith("nvptx")
     if language is not None and (language == "cuda") != cuda:
         made = "CUDA C++" if cuda else "HIP"

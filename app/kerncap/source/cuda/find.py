@@ -71,8 +71,8 @@ def _without_source(request: SourceRequest) -> str | None:
         )
     if request.symbol.startswith("triton_"):
         return (
-            "Inductor and Triton made this kernel of Python when the program ran. Its Python source is not "
-            "looked for. A cubin of your own that defines the same kernel can be replayed and validated."
+            "Inductor and Triton made this kernel of Python when the program ran. Its Python source was not "
+            "seen. A cubin of your own that defines the same kernel can be replayed and validated."
         )
     return None
 
