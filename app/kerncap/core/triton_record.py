@@ -14,10 +14,12 @@ from typing import Any
 from kerncap.core.errors import DamagedCaptureError
 from kerncap.core.files import write_json
 from kerncap.core.shape import misshapen
+from kerncap.triton_hook.elf_text import text_digest
 
 NAME = "triton.json"  # in the capture
 SCHEMA = "kerncap-triton/1"
 RECORDS = "triton"  # in the session
+_PROBLEM = "triton-problem.txt"
 _PROBLEM_BYTES = 4000
 _FUNCTION = {"source": str, "decorator": str, "file": str, "line": int, "qualname": str}
 _MODULE = {"file": str, "future": bool, "imports": dict, "constants": dict, "functions": dict}
@@ -135,16 +137,40 @@ def keep(session: Path, capture: Path) -> None:
     folder = session / RECORDS
     if not folder.is_dir():
         return
+    try:
+        if _keep(folder, capture):
+            return
+        problems = [path.read_text("utf-8", "replace") for path in folder.glob("problem-*.txt")]
+    except (OSError, ValueError, KeyError, TypeError) as error:  # the program's to write, and to spoil
+        problems = [f"{type(error).__name__}: {error}"]
+    if problems:
+        text = "\n".join(problem[-_PROBLEM_BYTES:] for problem in problems)
+        (capture / _PROBLEM).write_text(text, "utf-8")
+
+
+def _keep(folder: Path, capture: Path) -> bool:
+    """Whether there is a record of the captured code object, which then is beside it."""
     for code in sorted((capture / "code").iterdir()) if (capture / "code").is_dir() else ():
-        found = folder / f"{hashlib.sha256(code.read_bytes()).hexdigest()}.json"
-        if found.is_file():
-            row = json.loads(found.read_text("utf-8"))
+        row = _record_of(folder, code.read_bytes())
+        if row is not None:
             _add_tuning(folder, row)
             write_json(capture / NAME, row)
-            return
-    problems = [text.read_text("utf-8", "replace")[-_PROBLEM_BYTES:] for text in folder.glob("problem-*.txt")]
-    if problems:
-        (capture / "triton-problem.txt").write_text("\n".join(problems), "utf-8")
+            return True
+    return False
+
+
+def _record_of(folder: Path, code: bytes) -> dict[str, Any] | None:
+    """By the hash of the code object, else by that of its instructions."""
+    found = folder / f"{hashlib.sha256(code).hexdigest()}.json"
+    if found.is_file():
+        row: dict[str, Any] = json.loads(found.read_text("utf-8"))
+        return row
+    text = text_digest(code)
+    for path in sorted(folder.glob("*.json")) if text else ():
+        row = json.loads(path.read_text("utf-8"))
+        if row.get("text") == text and row["kernel"].encode() in code:
+            return row
+    return None
 
 
 def _add_tuning(folder: Path, row: dict[str, Any]) -> None:
@@ -194,7 +220,7 @@ _NEEDED = frozenset({"module", "function", "parameters", "signature", "constexpr
 def problem_of(capture: Path) -> str | None:
     """What the hook said of its own failure, where that left the capture without a record."""
     try:
-        lines = (capture / "triton-problem.txt").read_text("utf-8", "replace").strip().splitlines()
+        lines = (capture / _PROBLEM).read_text("utf-8", "replace").strip().splitlines()
     except OSError:
         return None
     return lines[-1] if lines else None

@@ -61,6 +61,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 def _start():
     os.makedirs(_RECORDS, mode=0o700, exist_ok=True)
     sys.modules.setdefault("kerncap_triton_hook", types.ModuleType("kerncap_triton_hook"))
+    _module("elf_text")
     _module("values")
     _module("closure")
     watch = _module("watch")

@@ -16,6 +16,7 @@ import threading
 import traceback
 
 from kerncap_triton_hook.closure import Closure, is_jit
+from kerncap_triton_hook.elf_text import text_digest
 from kerncap_triton_hook.values import Unsupported, expression
 
 RECORDS = ""  # set by start.py
@@ -103,6 +104,7 @@ def _record(kernel):
     document = {
         "schema": SCHEMA,
         "code_object": digest,
+        "text": text_digest(binary),
         "triton": triton.__version__,
         "triton_root": os.path.dirname(os.path.dirname(os.path.abspath(triton.__file__))),
         "python": sys.executable,
