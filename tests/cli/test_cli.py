@@ -116,7 +116,7 @@ def test_options_of_the_program_need_no_dashes_before_it(fake: Fake) -> None:
         (["replay", "nowhere"], 2, "does not exist"),
         (["validate", "nowhere", "--smoke", "--strict"], 2, "exclude"),
         (["inspect", "nowhere"], 2, "does not exist"),
-        (["list", "nowhere"], 2, "no directory"),
+        (["list", "nowhere"], 2, "does not exist"),
     ],
 )
 def test_wrong_requests(fake: Fake, arguments: list[str], code: int, words: str) -> None:
