@@ -120,7 +120,7 @@ def test_an_edit_of_the_kernel_or_of_a_helper_counts(extract: Extract, tmp_path:
     assert "FAIL" in make("validate", out, code=1)
 
 
-def test_the_pinned_configuration_is_one_edit(extract: Extract, tmp_path: Path) -> None:
+def test_the_pinned_configuration_is_one_edit(extract: Extract, tmp_path: Path) -> None:  # S7
     extract("matmul_kernel", "kernels.py", "matmul")
     out = tmp_path / "out"
     text = (out / "kernel_variant.py").read_text()
@@ -135,7 +135,7 @@ def test_the_pinned_configuration_is_one_edit(extract: Extract, tmp_path: Path) 
     assert "FAIL" in make("validate", out, code=1)
 
 
-def test_values_are_kept_exactly(extract: Extract, tmp_path: Path) -> None:
+def test_values_are_kept_exactly(extract: Extract, tmp_path: Path) -> None:  # S7
     extract("modules_kernel", "modules.py")
     text = (tmp_path / "out" / "kernel_variant.py").read_text()
     for line in (
@@ -185,7 +185,7 @@ def test_memory_has_the_types_of_the_signature(extract: Extract, tmp_path: Path)
     assert types == {"bf16": "Triton's signature", "e4m3fnuz": "Triton's signature"}
 
 
-def test_the_programs_cache_is_not_touched(extract: Extract, tmp_path: Path) -> None:
+def test_the_programs_cache_is_not_touched(extract: Extract, tmp_path: Path) -> None:  # S7
     extract("softmax_kernel", "kernels.py", "softmax")
     cache = tmp_path / "cache"
     before = {path: path.stat().st_mtime_ns for path in cache.rglob("*")}
