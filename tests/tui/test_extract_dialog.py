@@ -122,6 +122,20 @@ async def test_the_result_opens_the_workbench(own_home: Path) -> None:
         assert st.opened == [where]
 
 
+async def test_a_result_without_source_says_what_enter_does(own_home: Path) -> None:
+    async with stage() as st:
+        await opened(st)
+        await st.press("enter")
+        where = own_home / "isolated/mul_mat_vec_q"
+        nothing = SimpleNamespace(variant=None, files=[], reason="It was not looked for.", to_json=dict)
+        st.screen.post_message(ExtractionEnded(result(where, source=nothing)))
+        await st.settle()
+        assert "enter replays it: there is no source to edit" in st.text()
+        assert "opens the workbench" not in st.text()
+        await st.press("enter")
+        assert st.opened == [where]
+
+
 async def test_a_failure_is_a_sentence_and_the_form_is_there_again() -> None:
     async with stage() as st:
         await opened(st)

@@ -45,6 +45,18 @@ class Timing:
     timer: str
     document: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
+    def to_json(self) -> dict[str, Any]:
+        """`timing` of an attempt's record."""
+        return dict(self.document) | {
+            "baseline_ns": list(self.baseline_ns),
+            "variant_ns": list(self.variant_ns),
+            "baseline_median_ns": self.baseline_median_ns,
+            "variant_median_ns": self.variant_median_ns,
+            "speedup": self.ratio,
+            "speed": self.speed,
+            "timer": self.timer,
+        }
+
 
 @dataclass(frozen=True)
 class Validation:
@@ -58,6 +70,10 @@ class Validation:
     def passed(self) -> bool:
         """Whether the variant's result counts as right."""
         return self.verdict in ("IDENTICAL", "WITHIN_TOLERANCE", "NONDETERMINISTIC_OK")
+
+    def to_json(self) -> dict[str, Any]:
+        """`validation` of an attempt's record."""
+        return dict(self.document) | {"verdict": self.verdict, "summary": self.summary}
 
 
 class Bench(Protocol):
@@ -419,15 +435,7 @@ class EditLoop:
             return self._failed(number, "replay", started, error, document)
         seconds = time.perf_counter() - started
         document["seconds"]["replay"] = seconds
-        document["timing"] = dict(timing.document) | {
-            "baseline_ns": list(timing.baseline_ns),
-            "variant_ns": list(timing.variant_ns),
-            "baseline_median_ns": timing.baseline_median_ns,
-            "variant_median_ns": timing.variant_median_ns,
-            "speedup": timing.ratio,
-            "speed": timing.speed,
-            "timer": timing.timer,
-        }
+        document["timing"] = timing.to_json()
         self._emit(Timed(number, seconds, timing))
         return None
 
@@ -445,10 +453,7 @@ class EditLoop:
             return self._failed(number, "validate", started, error, document)
         seconds = time.perf_counter() - started
         document["seconds"]["validate"] = seconds
-        document["validation"] = dict(validation.document) | {
-            "verdict": validation.verdict,
-            "summary": validation.summary,
-        }
+        document["validation"] = validation.to_json()
         self._emit(Validated(number, seconds, validation))
         return "passed" if validation.passed else "failed"
 

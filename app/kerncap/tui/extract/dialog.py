@@ -47,6 +47,7 @@ _HINTS = {
     "progress": "esc cancels, and leaves nothing",
     "cancelling": "cancelling: the step under way comes to its end, and what was written is removed",
     "result": "enter opens the workbench   esc back",
+    "captured": "enter replays it: there is no source to edit   esc back",
     "failed": "enter back to the form   esc leaves",
 }
 
@@ -218,7 +219,7 @@ class ExtractDialog(KerncapDialog[Path]):
         """Enter: begins, opens the workbench, or goes back to the form."""
         if self._phase == "form":
             self._begin()
-        elif self._phase == "result" and self._result is not None:
+        elif self._phase in ("result", "captured") and self._result is not None:
             self.dismiss(Path(self._result.output))
         elif self._phase == "failed":
             self._page("form")
@@ -269,11 +270,17 @@ class ExtractDialog(KerncapDialog[Path]):
         else:
             self._result = message.result
             self.query_one("#result", Static).update(result_text(message.result))
-            self._page("result")
+            self._page("result" if message.result.source.variant else "captured")
 
     def _page(self, phase: str) -> None:
         self._phase = phase
-        pages = {"form": "form", "progress": "progress", "result": "result", "failed": "progress"}
+        pages = {
+            "form": "form",
+            "progress": "progress",
+            "result": "result",
+            "captured": "result",
+            "failed": "progress",
+        }
         self.query_one(ContentSwitcher).current = pages[phase]
         if phase != "failed":
             self._problem("")

@@ -24,6 +24,7 @@ class WorkbenchBase(KerncapScreen):
         self.shown = Shown()
         self.kernel = ""
         self.arch = ""
+        self.replay_only = ""  # why there is nothing to edit, where there is not
         self.trouble = ""  # why the loop does not run
         self.watching = True
         self.judging = ""  # the tolerance and the types that the next comparison goes by
@@ -49,6 +50,12 @@ class WorkbenchBase(KerncapScreen):
     def busy(self) -> bool:
         """Whether an attempt or a step is under way."""
         return self.model.attempt is not None
+
+    def no_source(self) -> bool:
+        """Whether there is nothing to edit; that is said then."""
+        if self.replay_only:
+            self.tell(self.replay_only, "warning")
+        return bool(self.replay_only)
 
     def draw_state(self) -> None:
         """The lines of state, after anything happened."""

@@ -53,6 +53,8 @@ class Commands(SourceCommands):
 
     def action_build(self) -> None:
         """An attempt with the source as it stands."""
+        if self.no_source():
+            return
         self.trouble = ""
         self.began = self.kerncap.clock()
         if self.engine is not None:
@@ -105,6 +107,8 @@ class Commands(SourceCommands):
 
     def action_watching(self) -> None:
         """Saves start attempts, or do not."""
+        if self.no_source():
+            return
         self.watching = not self.watching
         if self.engine is not None:
             self.engine.watch(self.watching)
@@ -165,6 +169,8 @@ class Commands(SourceCommands):
 
     def action_go_back(self) -> None:
         """The selected attempt's source is put back."""
+        if self.no_source():
+            return
         number = self.table.number
         if self.views.source.editing:
             return
@@ -201,6 +207,8 @@ class Commands(SourceCommands):
 
     def action_compare(self) -> None:
         """The first of two attempts, or the second: then both are compared."""
+        if self.no_source():
+            return
         number = self.table.number
         if number is None:
             self.tell("There is no attempt to compare.", "warning")
@@ -248,6 +256,8 @@ class Commands(SourceCommands):
 
     def action_against(self) -> None:
         """Another source to compare with."""
+        if self.no_source():
+            return
         self.against = _AGAINST[(_AGAINST.index(self.against) + 1) % len(_AGAINST)]
         self.shown.sides = None
         self.action_pane("diff")
@@ -255,6 +265,8 @@ class Commands(SourceCommands):
 
     def compute_diff(self) -> None:
         """The source diff of the shown attempt, in a thread."""
+        if self.replay_only:
+            return
         row = self.shown.row
         number = row.number if row is not None else 0
         other: Iteration | None = None

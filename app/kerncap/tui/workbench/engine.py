@@ -25,6 +25,7 @@ from kerncap.core.history import (
 from kerncap.core.iterations import Iteration, list_iterations
 from kerncap.core.judging import remembered
 from kerncap.core.loop_worker import Request
+from kerncap.tui.workbench.replay_only import ReplayOnly, has_source, why_none
 
 if TYPE_CHECKING:
     from kerncap.core.compile_file import CompileFile
@@ -52,6 +53,7 @@ class Facts:
     resumed: bool = False  # the source as it stands has been tried already
     definition: tuple[str, int] | None = None  # the file that defines the kernel, and the line it is at now
     judging: str = ""  # with which tolerance and types results are compared; empty: exactly
+    replay_only: str = ""  # where there is no source: why, and what can be done
 
 
 class Opened(Message):
@@ -98,7 +100,7 @@ class Engine:
         self._make_bench = make_bench
         self._poll_ms = poll_ms
         self._limit_s = limit_s
-        self._loop: loop.EditLoop | None = None
+        self._loop: loop.EditLoop | ReplayOnly | None = None
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
         self._watching = True
@@ -121,9 +123,7 @@ class Engine:
         sentence = ""
         try:
             bench = self._make_bench(self.directory, self._device)
-            with loop.EditLoop(
-                self.directory, bench, self._tell, poll_ms=self._poll_ms, compile_timeout_s=self._limit_s
-            ) as self._loop:
+            with self._made(bench) as self._loop:
                 facts = read_facts(self.directory)
                 self._post(Opened(facts))
                 self._loop.watching = self._watching
@@ -139,10 +139,17 @@ class Engine:
             self._loop = None
         self._post(Stopped("" if self._closed.is_set() else sentence))
 
+    def _made(self, bench: loop.Bench) -> loop.EditLoop | ReplayOnly:
+        if not has_source(self.directory):
+            return ReplayOnly(self.directory, bench, self._tell)
+        return loop.EditLoop(
+            self.directory, bench, self._tell, poll_ms=self._poll_ms, compile_timeout_s=self._limit_s
+        )
+
     def _tell(self, event: loop.Event) -> None:
         changed = None
         if isinstance(event, (loop.Finished, loop.Superseded)) and event.iteration is not None:
-            changed = _changed(self.directory, event.iteration)
+            changed = _changed(self.directory, event.iteration) if has_source(self.directory) else None
         self._post(Happened(event, changed))
 
     def build(self) -> None:
@@ -180,9 +187,17 @@ def read_facts(directory: Path) -> Facts:
     from kerncap.core.captures import open_capture
     from kerncap.core.compile_file import CompileFile
 
-    plan = CompileFile.read(directory)
-    opened = open_capture(directory)
     problems: list[str] = []
+    opened = open_capture(directory)
+    dispatch, arch = opened.capture.dispatch, opened.capture.device.name
+    kernel = dispatch.demangled or dispatch.symbol
+    if not has_source(directory):
+        judging = _judging(directory, problems)
+        why = why_none(opened.manifest)
+        return Facts(
+            kernel, dispatch.symbol, arch, problems=tuple(problems), judging=judging, replay_only=why
+        )
+    plan = CompileFile.read(directory)
     iterations = list_iterations(directory, problems)
     baseline = captured_sources(directory)
     present = present_sources(directory)
@@ -198,9 +213,9 @@ def read_facts(directory: Path) -> Facts:
             resumed = same_sources(sources, present)
     judging = _judging(directory, problems)
     return Facts(
-        opened.capture.dispatch.demangled or plan.symbol,
+        kernel,
         plan.symbol,
-        opened.capture.device.name,
+        arch,
         tuple(iterations),
         changed,
         tuple(problems),

@@ -97,9 +97,15 @@ class WorkbenchScreen(Commands):
         self.model.load(list(facts.iterations), facts.changed)
         self.table.renew(to_newest=True)
         self.definition, self.judging = facts.definition, facts.judging
+        self.replay_only = facts.replay_only
+        if self.replay_only:
+            self.views.source.say(self.replay_only)
+            self.table.empty_text = "p times the captured kernel"
         self.load_sources()
         if facts.problems:
             self.tell(" ".join(facts.problems), "warning", lasting=True)
+        elif self.replay_only:
+            self.tell(self.replay_only, "warning", lasting=True)
         elif facts.iterations:
             resumed = "; the source is as in the last one" if facts.resumed else ""
             self.tell(f"{len(facts.iterations)} attempts of earlier sessions are here{resumed}.")
@@ -239,7 +245,9 @@ class WorkbenchScreen(Commands):
             self.views.stale = stale
             self.views.draw()
         poll = self.kerncap.settings.poll_ms
-        how = "off" if not self.watching else (f"every {poll} ms" if poll else "on")
+        how = f"watching {'off' if not self.watching else (f'every {poll} ms' if poll else 'on')}"
+        if self.replay_only:
+            how = "replay only"
         self.query_one("#kernel-line", Static).update(
             kernel_line(
                 self.kernel or self.directory.name,
@@ -252,7 +260,9 @@ class WorkbenchScreen(Commands):
         )
         self._tabs()
         if self.kerncap.guided:
-            self.query_one(StatusLine).hint(hint(self.model, self.shown.row, self.trouble))
+            self.query_one(StatusLine).hint(
+                "" if self.replay_only else hint(self.model, self.shown.row, self.trouble)
+            )
 
     def _tabs(self) -> None:
         now = self.kerncap.clock()

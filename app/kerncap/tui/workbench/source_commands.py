@@ -153,6 +153,8 @@ class SourceCommands(WorkbenchBase):
 
     def action_next_file(self) -> None:
         """The next of the source files."""
+        if self.no_source():
+            return
         files, pane = self.source_files(), self.views.source
         if pane.editing or not files:
             return
@@ -163,6 +165,8 @@ class SourceCommands(WorkbenchBase):
 
     def action_edit_here(self) -> None:
         """The editor in the source pane."""
+        if self.no_source():
+            return
         if self.views.source.path is None:
             self.tell("There is no source to edit.", "warning")
             return
@@ -195,6 +199,8 @@ class SourceCommands(WorkbenchBase):
 
     def action_example(self) -> None:
         """The demonstration's next edit."""
+        if self.no_source():
+            return
         if self.source_files() and not self.views.source.editing:
             self._example(self.source_files())
 
@@ -214,6 +220,8 @@ class SourceCommands(WorkbenchBase):
 
     async def action_edit(self) -> None:
         """The user's editor: inside tmux in a split, else in this terminal until it ends."""
+        if self.no_source():
+            return
         pane = self.views.source
         if pane.path is None:
             self.tell("There is no source to edit.", "warning")

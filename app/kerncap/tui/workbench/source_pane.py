@@ -19,7 +19,7 @@ from textual.worker import get_current_worker
 
 from kerncap.core.diagnostics import Diagnostic
 from kerncap.core.files import write_atomically
-from kerncap.tui.workbench.lines import Line, LineView, Piece, clean
+from kerncap.tui.workbench.lines import Line, LineView, Piece, clean, wrap
 
 _HIGHLIGHTED = {
     ".cpp": "cuda",
@@ -141,6 +141,13 @@ class SourcePane(Vertical):
                 self._colour(text, language, self.app.theme_variables)
         self._title(name)
         return ""
+
+    def say(self, text: str) -> None:
+        """A sentence in place of a file."""
+        self._title("no source")
+        self.view.set_lines(
+            [[(line, "")] for line in wrap(text, max(20, self.size.width - 1) if self.size.width else 76)]
+        )
 
     def _title(self, text: str) -> None:
         self.query_one("#source-title", Static).update(Content(text))

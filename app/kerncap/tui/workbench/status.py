@@ -19,15 +19,13 @@ def _fit(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, max(0, width - 1)) + "…"
 
 
-def kernel_line(
-    kernel: str, arch: str, device: str | None, judging: str, watching: str, width: int
-) -> Content:
+def kernel_line(kernel: str, arch: str, device: str | None, judging: str, how: str, width: int) -> Content:
     """Kernel, arch, device, the tolerance that is set, and how saves are noticed."""
     words = [word for word in (arch, device, judging) if word]
-    right = "  ".join([*words, f"watching {watching}"])
+    right = "  ".join([*words, how])
     left = one_line(kernel, max(8, width - len(right) - 2))
     gap = max(2, width - cell_len(left) - cell_len(right))
-    style = "$text-warning bold" if watching == "off" else "$foreground 70%"
+    style = "$text-warning bold" if how == "watching off" else "$foreground 70%"
     return Content.assemble((left, "bold"), " " * gap, (right, style))
 
 
