@@ -25,6 +25,7 @@ from kerncap.core.loop_worker import PATIENCE_S, AttemptWorker, Request
 from kerncap.core.recompile import recompile
 from kerncap.core.replayer import KernelFault, KernelTimeout
 from kerncap.core.toolchain import CompileError
+from kerncap.core.triton_launch import LAUNCH
 from kerncap.core.watching import Sources
 
 
@@ -341,6 +342,7 @@ class EditLoop:
             kept = self._keeper.close(number, folder, document)
         else:
             target.unlink(missing_ok=True)
+            Path(f"{target}{LAUNCH}").unlink(missing_ok=True)
         kept = kept or Iteration(number, folder, document)
         if outcome is None:
             self._emit(Superseded(number, total, kept))
