@@ -277,3 +277,16 @@ def test_hostile_paths(name: str, build_program: Callable[[str], Program], tmp_p
     once = kerncap("watch", "--once", f"out {name}", cwd=tmp_path)
     assert once.returncode == 0, once.stdout + once.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([f"d {name}", f"out {name}"])
+
+
+@built
+@pytest.mark.parametrize("command", ["validate", "inspect", "list", "replay"])
+def test_a_reader_that_is_gone_is_no_verdict(reproducer: Path, command: str) -> None:
+    """Exit 1 would be FAIL."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = kerncap(command, ".", cwd=reproducer, stdout=writing)
+    finally:
+        os.close(writing)
+    assert done.returncode == 141, done.stderr

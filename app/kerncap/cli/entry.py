@@ -97,15 +97,16 @@ def run(arguments: Sequence[str] | None = None, *, last: bool = False) -> int:
     as_json = "--json" in before_program
     debug = os.environ.get("KERNCAP_DEBUG", "") not in ("", "0")
     try:
-        with interruptible(last=last):
-            result: Any = cli.main(args=words, prog_name="kerncap", standalone_mode=False)
+        # Not cli.main(): it takes a closed stdout for a reason to exit with 1, which is FAIL here.
+        with interruptible(last=last), cli.make_context("kerncap", words) as context:
+            result: Any = cli.invoke(context)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
         return reported(error.exit_code, partial(_show_usage, error, as_json))
-    except (click.Abort, KeyboardInterrupt) as error:
+    except (click.Abort, EOFError, KeyboardInterrupt) as error:
         return fail(interruption(error) or Interrupted(), as_json)
     except BrokenPipeError:
         silence_stdout()
