@@ -54,6 +54,38 @@ def test_extract_says_what_became_of_the_program(tmp_path: Path) -> None:
     assert document(*words, "b", "--keep-running", "--", program, cwd=tmp_path)["program"] == "exited"
 
 
+def test_force_keeps_what_somebody_has_worked_on(tmp_path: Path) -> None:
+    program = str(build_program("in_place").executable)
+    words = [
+        "extract",
+        "advance",
+        "-o",
+        "a",
+        "--force",
+        "--source-dir",
+        str(build_program("in_place").source),
+    ]
+
+    def again() -> list[str]:
+        return list(document(*words, "--", program, cwd=tmp_path)["warnings"])
+
+    assert again() == again() == []  # nothing was done in it: it is replaced
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    variant = tmp_path / "a/kernel_variant.cpp"
+    variant.write_text(variant.read_text() + "// mine\n")
+    [said] = again()
+    assert "edited sources" in said
+    assert "a.old" in said
+    assert (tmp_path / "a.old/kernel_variant.cpp").read_text().endswith("// mine\n")
+    assert not variant.read_text().endswith("// mine\n")
+    (tmp_path / "a/notes.txt").write_text("mine")
+    assert "notes.txt" in again()[0]
+    assert (tmp_path / "a.old-2/notes.txt").read_text() == "mine"
+    (tmp_path / "a/iterations/001").mkdir(parents=True)
+    assert "attempts" in again()[0]
+    assert (tmp_path / "a.old-3/iterations/001").is_dir()
+
+
 def test_a_source_directory_that_was_named_in_vain(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()

@@ -117,7 +117,8 @@ def test_existing_output_is_refused_and_force_replaces_only_with_a_complete_one(
     assert marker.exists(), "a failed extraction must not take the old one"
     extract("k", program, force=True)
     assert not marker.exists()
-    assert os.listdir(tmp_path / "isolated") == ["k"]
+    assert (tmp_path / "isolated/k.old/mine").read_text() == "x"
+    assert sorted(os.listdir(tmp_path / "isolated")) == ["k", "k.old"]
 
 
 def test_force_does_not_replace_what_is_no_capture(fake: Fake, tmp_path: Path) -> None:

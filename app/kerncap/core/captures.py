@@ -22,6 +22,7 @@ from kerncap.core.control import process_start
 from kerncap.core.errors import DamagedCaptureError, UsageError, unwritable
 from kerncap.core.files import fsync_directory
 from kerncap.core.interrupts import settle
+from kerncap.core.keeping import put_aside, worked_on
 from kerncap.core.names import matching, one_line
 from kerncap.core.records import Capture
 
@@ -276,12 +277,13 @@ def free_bytes(path: Path) -> int:
 
 
 @contextmanager
-def transaction(output: Path, *, force: bool) -> Iterator[tuple[Path, Callable[[], None]]]:
+def transaction(output: Path, *, force: bool) -> Iterator[tuple[Path, Callable[[], str | None]]]:
     """A private directory beside `output`, and the function that puts it there. Whatever goes wrong, it is
     removed.
 
     With `force`, an earlier capture at `output` is replaced in the step that puts the new one there, never
-    before. Raises UsageError where the directory cannot be made, or `output` has appeared meanwhile.
+    before. One that was worked on is kept beside it, and the function returns a sentence on that. Raises
+    UsageError where the directory cannot be made, or `output` has appeared meanwhile.
     """
     output = output.absolute()
     made: list[Path] = []
@@ -294,27 +296,32 @@ def transaction(output: Path, *, force: bool) -> Iterator[tuple[Path, Callable[[
     partial = output.parent / f".partial-{shown}-{secrets.token_hex(3)}-{os.getpid()}-{start}"
     committed = False
 
-    def commit() -> None:
+    def commit() -> str | None:
         nonlocal committed
+        said = None
         fsync_directory(partial)
         if os.path.lexists(output):
             if not force:
                 raise UsageError(f"{output} appeared while the capture was made; nothing was replaced")
             settle()
-            if _exchange(partial, output):
-                committed = True
-                shutil.rmtree(partial, ignore_errors=True)
-            else:
-                aside = partial.with_name(partial.name.replace(".partial-", ".partial-old-", 1))
-                os.rename(output, aside)
+            old = partial
+            if not _exchange(partial, output):
+                old = partial.with_name(partial.name.replace(".partial-", ".partial-old-", 1))
+                os.rename(output, old)
                 os.rename(partial, output)
-                committed = True
-                shutil.rmtree(aside, ignore_errors=True)
+            committed = True
+            work = worked_on(old, output)
+            if work is None:
+                shutil.rmtree(old, ignore_errors=True)
+            else:
+                kept = put_aside(old, output)
+                said = f"what was at {output.name} had {work}: it is kept as {kept}"
         else:
             settle()
             os.rename(partial, output)
             committed = True
         fsync_directory(output.parent)
+        return said
 
     try:
         try:

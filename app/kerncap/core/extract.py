@@ -342,12 +342,12 @@ def extract(
             snapshot_s=outcome.snapshot_s,
             on_progress=on_progress,
         )
-        commit()
+        kept = commit()
     return replace(
         result,
         output=os.fspath(target),
         program=outcome.program,
-        warnings=[*warnings, *outcome.warnings, *result.warnings],
+        warnings=[*warnings, *outcome.warnings, *result.warnings, *([kept] if kept else [])],
     )
 
 

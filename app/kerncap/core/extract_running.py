@@ -112,11 +112,12 @@ def extract_running(
                 snapshot_s=status.saved_ns / 1e9,
                 on_progress=on_progress,
             )
-            commit()
+            kept = commit()
     finally:
         if opened is not session:
             opened.close()
-    return replace(result, output=os.fspath(target))
+    warnings = [*result.warnings, *([kept] if kept else [])]
+    return replace(result, output=os.fspath(target), warnings=warnings)
 
 
 def _wait(
