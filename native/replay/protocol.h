@@ -33,7 +33,7 @@
 //           to; what of that is not in the written set; what of the written set it did not store to
 //   allow VARIANT        adds what it stored to to the written set -> bytes
 //   set VARIANT          the written set -> bytes silent (same value before and after); data ranges
-//   poison written|REGION GRANULE             -> bytes
+//   poison written|REGION GRANULE [silent|all]   alters its silent bytes, or all of it -> bytes
 //   keep written|changed|REGION VARIANT       memory as it is becomes the reference: in the written set, or
 //        wherever it is not as captured -> bytes
 //   idempotent VARIANT LIMIT_S                -> same=0|1

@@ -123,8 +123,9 @@ void answer(Channel& channel, Session& session, const Request& r) {
     return channel.ok(size_of(set) + " silent=" + std::to_string(session.silent_bytes(variant_of(r, 0))));
   }
   if (r.command == "poison") {
-    return channel.ok("bytes=" + std::to_string(session.poison(where(session, r),
-                                                               std::max<std::uint64_t>(1, r.number(1)))));
+    const bool everything = r.arguments.size() > 2 && r.choice(2, "all", "silent");
+    const std::uint64_t granule = std::max<std::uint64_t>(1, r.number(1));
+    return channel.ok("bytes=" + std::to_string(session.poison(where(session, r), granule, everything)));
   }
   if (r.command == "keep")
     return channel.ok("bytes=" + std::to_string(session.keep(where(session, r), variant_of(r, 1))));

@@ -71,8 +71,8 @@ class Session {
   // How many bytes of the written set have the same value before and after the application's run.
   [[nodiscard]] std::uint64_t silent_bytes(unsigned variant) const;
   // Alters silent bytes of `where`, in every variant's variables too, in units of `granule` bytes that are
-  // silent as a whole; how many were altered.
-  std::uint64_t poison(const RangeSet& where, std::uint64_t granule);
+  // silent as a whole; `everything`: all bytes of it instead. How many were altered.
+  std::uint64_t poison(const RangeSet& where, std::uint64_t granule, bool everything);
   // Keeps the present content of `where`, and of the variables of `variant`, as the reference.
   std::uint64_t keep(const RangeSet& where, unsigned variant);
   // Whether a second run on top of the first leaves the same memory.
@@ -116,8 +116,9 @@ class Session {
   [[nodiscard]] RangeSet restorable(const Variant& variant) const;
   void restore_module(const Module& module);
   RangeSet to_captured(const Module& module, const RangeSet& live) const;
-  std::uint64_t poison_item(const Expectation& item, const RangeSet& where, std::uint64_t granule);
-  bool poison_again(const RangeSet& where, std::uint64_t granule);
+  std::uint64_t poison_item(const Expectation& item, const RangeSet& where, std::uint64_t granule,
+                            bool everything);
+  bool poison_again(const RangeSet& where, std::uint64_t granule, bool everything);
   [[nodiscard]] std::vector<Expectation> expectations(Against against, unsigned variant) const;
   std::unique_ptr<Module> load_module(std::string name, std::vector<unsigned char> content,
                                       const std::string& symbol);
@@ -142,6 +143,7 @@ class Session {
   struct Poisoned {
     RangeSet where;
     std::uint64_t granule = 0;
+    bool everything = false;
     std::uint64_t bytes = 0;              // altered
     std::unique_ptr<DeviceShadow> image;  // of `where`, altered
   };

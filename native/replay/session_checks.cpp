@@ -16,6 +16,8 @@ namespace {
 
 // One bit a byte: floats stay finite, small integers small in their lowest byte.
 constexpr unsigned char kPoison = 0x01;
+// In place of zero where everything is altered: of 16, 32 and 64 bits, floats that a sum does not swallow.
+constexpr unsigned char kForZero = 0x3f;
 constexpr std::uint64_t kWindow = 1u << 20;  // bytes looked at by one thread at a time
 // Of altered memory, on the device: more than that is altered anew each time.
 constexpr std::uint64_t kMostPoisonKept = 1u << 30;
@@ -49,7 +51,8 @@ std::uint64_t Session::silent_bytes(unsigned variant) const {
   return silent;
 }
 
-std::uint64_t Session::poison_item(const Expectation& item, const RangeSet& where, std::uint64_t granule) {
+std::uint64_t Session::poison_item(const Expectation& item, const RangeSet& where, std::uint64_t granule,
+                                   bool everything) {
   std::vector<Range> parts;  // cut where units begin
   for (const Range& range : where.intersect(RangeSet({{item.piece.captured, item.piece.bytes}}))) {
     for (std::uint64_t at = range.base; at < range.end();) {
@@ -63,8 +66,14 @@ std::uint64_t Session::poison_item(const Expectation& item, const RangeSet& wher
     const Range& range = parts[part];
     const unsigned char* const before = item.piece.before + (range.base - item.piece.captured);
     std::vector<unsigned char> after(range.bytes), now(before, before + range.bytes);
-    item.materialise(range.base, range.bytes, after.data());
     std::uint64_t here = 0;
+    if (everything) {
+      for (unsigned char& byte : now) byte = byte == 0 ? kForZero : byte ^ kPoison;
+      altered += range.bytes;
+      memory_.write(item.piece.live + (range.base - item.piece.captured), now.data(), range.bytes);
+      return;
+    }
+    item.materialise(range.base, range.bytes, after.data());
     const std::uint64_t skip = (granule - range.base % granule) % granule;
     for (std::uint64_t at = skip; at + granule <= range.bytes; at += granule) {
       if (std::memcmp(before + at, after.data() + at, granule) != 0) continue;
@@ -78,8 +87,11 @@ std::uint64_t Session::poison_item(const Expectation& item, const RangeSet& wher
 }
 
 // Puts back what poison() left, from a copy on the device; false where there is none of it.
-bool Session::poison_again(const RangeSet& where, std::uint64_t granule) {
-  if (poisoned_.image == nullptr || poisoned_.granule != granule || !(poisoned_.where == where)) return false;
+bool Session::poison_again(const RangeSet& where, std::uint64_t granule, bool everything) {
+  if (poisoned_.image == nullptr || poisoned_.granule != granule || poisoned_.everything != everything ||
+      !(poisoned_.where == where)) {
+    return false;
+  }
   for (const Piece& piece : memory_.pieces()) {
     for (const Range& range : where.intersect(RangeSet({{piece.captured, piece.bytes}}))) {
       if (!poisoned_.image->restore(range.base, range.bytes)) return false;
@@ -88,17 +100,18 @@ bool Session::poison_again(const RangeSet& where, std::uint64_t granule) {
   return true;
 }
 
-std::uint64_t Session::poison(const RangeSet& where, std::uint64_t granule) {
-  if (!poison_again(where, granule)) {
+std::uint64_t Session::poison(const RangeSet& where, std::uint64_t granule, bool everything) {
+  if (!poison_again(where, granule, everything)) {
     poisoned_ = {};
     for (const Piece& piece : memory_.pieces()) {
-      poisoned_.bytes += poison_item({piece, piece.before, &application_}, where, granule);
+      poisoned_.bytes += poison_item({piece, piece.before, &application_}, where, granule, everything);
     }
     if (!memory_.touchable() && where.bytes() <= kMostPoisonKept) {
       std::vector<Range> pieces;
       for (const Piece& piece : memory_.pieces()) pieces.push_back({piece.captured, piece.bytes});
       poisoned_.where = where;
       poisoned_.granule = granule;
+      poisoned_.everything = everything;
       poisoned_.image = std::make_unique<DeviceShadow>(runtime_, agent_);
       poisoned_.image->keep(where.intersect(RangeSet(std::move(pieces))));
     }
@@ -106,8 +119,8 @@ std::uint64_t Session::poison(const RangeSet& where, std::uint64_t granule) {
   std::uint64_t altered = poisoned_.bytes;
   for (const Variant& variant : variants_) {
     for (std::size_t i = 0; i < variant.module->pieces().size(); ++i) {
-      altered +=
-          poison_item({variant.module->pieces()[i], variant.module->after(i), nullptr}, where, granule);
+      altered += poison_item({variant.module->pieces()[i], variant.module->after(i), nullptr}, where, granule,
+                             everything);
     }
   }
   dirty_.unite(where);

@@ -214,3 +214,27 @@ def test_a_program_with_float_atomics(
     assert run(["validate", reproducer, "--dtype", "2=u32"]) == 3  # then nothing says what they should be
     assert run(["validate", reproducer, "--dtype", "2=f32", "--hsaco", str(tmp_path / "double.hsaco")]) == 1
     assert run(["validate", reproducer, "--dtype", "f32"]) == 2
+
+
+RACY = """extern "C" __global__ void k(int* out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x; out[64 + i] = i; %s; }"""
+LAST = "((volatile int*)out)[i & 1] = i"  # whichever comes last
+
+
+def test_a_store_that_varies_and_is_left_out_fails(make: Make) -> None:
+    n = 4096
+    before = np.full(64 + n, -1, np.int32)
+    after = before.copy()
+    after[64:] = np.arange(n)
+    after[:2] = n - 2, n - 1
+    captured = make(spec(compile_source(RACY % LAST), "k", [Memory(B, before, after)], arguments(B), items=n))
+    with Validator(captured) as v:
+        own = v.validate()
+        assert own.verdict == "NONDETERMINISTIC_OK", own
+        assert own.unchecked_bytes == 8
+        for result in (own, v.validate(compile_source(RACY % LAST.replace("& 1", "% 2u")))):
+            assert result.passed
+            assert any("8 written bytes were not compared" in warning for warning in result.warnings)
+        result = v.validate(compile_source(RACY % "if (i & 1) ((volatile int*)out)[1] = i"))
+        assert result.verdict == "FAIL"
+        assert f"does not store to 0x{B:x}" in result.reason

@@ -9,6 +9,7 @@ import pytest
 from make_capture import CODE_SEGMENT, Memory, Spec
 
 from kerncap.core.compare import Tolerance
+from kerncap.core.errors import UsageError
 from kerncap.core.validate import Validator
 from kerncap.core.wording import element_text
 from kernels import arguments, compile_source, spec
@@ -290,3 +291,82 @@ def test_a_capture_that_does_not_replay_says_so(validator: MakeValidator) -> Non
     assert "own replay differs" in result.reason
     assert result.regions[0]["first"]["index"] == 40
     assert v.validate(compile_source(vadd("b[i] + a[i]"))).verdict == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "((volatile float*)c)[i] + 0.0f",  # what was there
+        "((volatile float*)c)[i] > -9e9f ? ((volatile float*)c)[i] : a[i]",
+    ],
+)
+def test_storing_what_was_there_fails_where_that_was_right(validator: MakeValidator, wrong: str) -> None:
+    a, b = inputs()
+    v = validator(vadd_spec(before=a + b))
+    for _ in range(2):  # the captured kernel's run is kept
+        assert v.validate(compile_source(vadd("b[i] + a[i]"))).verdict == "IDENTICAL"
+        assert v.validate(compile_source(vadd(wrong))).verdict == "FAIL"
+
+
+def test_adding_to_what_was_there_fails_where_that_was_zero(validator: MakeValidator) -> None:
+    v = validator(vadd_spec(before=np.zeros(N, np.float32)))
+    assert v.validate(compile_source(vadd("b[i] + a[i]"))).verdict == "IDENTICAL"
+    result = v.validate(compile_source(vadd("c[i] + a[i] + b[i]")))
+    assert result.verdict == "FAIL"
+    assert "depends on what was there before" in result.reason
+
+
+@pytest.mark.parametrize("names", ["", "k(float const*, float const*, float*, int)"])
+def test_a_kernel_that_adds_is_held_against_itself_from_another_state(
+    validator: MakeValidator, names: str
+) -> None:
+    a, b = inputs()
+    source = vadd("c[i] + a[i] + b[i]")
+    memory = [Memory(A, a), Memory(B, b), Memory(C, np.zeros(N, np.float32), a + b)]
+    v = validator(spec(compile_source(source), "k", memory, arguments(A, B, C, np.int32(N)), demangled=names))
+    for _ in range(2):
+        right = v.validate(compile_source(vadd("a[i] + b[i] + 1.0f * c[i]")))
+        assert right.verdict == "IDENTICAL"  # it rounds otherwise where other numbers are there
+        assert [w for w in right.warnings if "--dtype" in w] == right.warnings
+        assert bool(right.warnings) == (not names)
+        result = v.validate(compile_source(vadd("a[i] + b[i]")))  # right only where zeros were there
+        assert result.verdict == "FAIL"
+        assert "depends on what was there before" in result.reason
+
+
+@pytest.mark.parametrize("how", ["faults", "does not end"])
+def test_a_kernel_that_needs_what_it_overwrites_warns(
+    validator: MakeValidator, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kerncap.core.altered._LEAST_LIMIT_S", 0.5)
+    source = """extern "C" __global__ void k(long* x, int* y) {
+      int i = threadIdx.x; %s y[i] = (int)x[i] + 7; x[i] = i + 1; }"""
+    need = {
+        "faults": "y[i] = ((volatile int*)y)[x[i] * 64];",
+        "does not end": "while (((volatile long*)x)[i] != i) {}",
+    }[how]
+    x = np.arange(64, dtype=np.int64)
+    if how == "faults":
+        x[:] = 0
+    memory = [Memory(A, x, np.arange(64) + 1), Memory(B, np.zeros(64, np.int32), (x + 7).astype(np.int32))]
+    v = validator(spec(compile_source(source % need), "k", memory, arguments(A, B), items=64))
+    if not v.replayer.tracks_writes:
+        return  # whether it stores to the bytes that did not change cannot be told: INCONCLUSIVE
+    for _ in range(2):
+        result = v.validate(compile_source(source.replace("+ 7", "+ 6 + 1") % need))
+        assert result.verdict == "IDENTICAL", result
+        (warning,) = result.warnings
+        assert f"the captured kernel {how}" in warning
+        assert "not proven" in warning
+
+
+def test_a_declared_type_that_contradicts_another_is_told(validator: MakeValidator) -> None:
+    half = compile_source(vadd("i & 1 ? a[i] + b[i] : -12345"))  # even floats are the low half of doubles
+    v = validator(vadd_spec(demangled="k(float const*, float const*, float*, int)"), dtypes={3: "f64"})
+    with pytest.raises(UsageError, match="is declared f64, and is f32 by the mangled name"):
+        v.validate(half, tolerance=Tolerance(rtol=1e-6))
+    result = v.validate(half)
+    assert result.verdict == "FAIL"
+    assert any("declared f64, and is f32" in warning for warning in result.warnings)
+    agreed = validator(vadd_spec(demangled="k(float const*, float const*, float*, int)"), dtypes={3: "f32"})
+    assert agreed.validate(compile_source(vadd()), tolerance=Tolerance(rtol=1e-6)).warnings == []

@@ -43,6 +43,7 @@ class _Replays:
     first: Differences
     last: Differences
     seconds: list[float]  # of each comparison
+    run_s: float  # the first run
     extended_s: float = 0.0
 
 
@@ -102,8 +103,10 @@ class BaselineRuns:
 
     def _run(self, mode: str) -> _Replays:
         variant = self._replayer.load(captured_launch(self._capture))
+        began = time.monotonic()
         none = self._take(variant, mode, 0)
-        replays = _Replays(variant, Spread(self._types), none, none, [none.seconds])
+        run_s = time.monotonic() - began - none.seconds
+        replays = _Replays(variant, Spread(self._types), none, none, [none.seconds], run_s)
         replays.spread.add(none)
         started = time.monotonic()
         while True:
@@ -147,6 +150,7 @@ class BaselineRuns:
             compared=replays.last.compared,
             compare_s=sorted(replays.seconds)[len(replays.seconds) // 2],
             runs=replays.spread.runs,
+            run_s=replays.run_s,
         )
         found.verdict, found.reason = self._verdict(found, tolerance)
         nothing_told = not replayer.tracks_writes and not replayer.changed_bytes

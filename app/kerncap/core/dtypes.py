@@ -107,13 +107,15 @@ class Typed:
     source: str  # "debug information", "mangled name", "source", "user"
 
 
+USER = "user"
 STORES = "width of the kernel's stores"
 NOT_KNOWN = "not known"
 
 
 class TypeMap:
     """What is known of a capture's memory. `fallback` names the dtype of memory that is not in `typed`, when
-    it is first asked for; `arguments` are the names of pointer arguments by what they point to.
+    it is first asked for; `arguments` are the names of pointer arguments by what they point to. `overruled`:
+    (what the caller says, the other type that something else says of the same memory).
     """
 
     def __init__(
@@ -130,8 +132,22 @@ class TypeMap:
         best: dict[int, Typed] = {}
         for item in typed:
             best.setdefault(item.address, item)
+        self.overruled = self._overruled(typed)
         self._typed = [best[address] for address in sorted(best)]
         self._starts = [item.address for item in self._typed]
+
+    def _overruled(self, typed: list[Typed]) -> list[tuple[Typed, Typed]]:
+        found = []
+        for user in (item for item in typed if item.source == USER):
+            region = self._capture.region_at(user.address)
+            start = user.address if region is None else region.address
+            before = [item for item in typed if item.source != USER and start <= item.address <= user.address]
+            known = max(before, key=lambda item: item.address, default=None)
+            # A pointer to single bytes is what raw memory is handed over as.
+            raw = known is None or (known.layout.stride == 1 and not known.layout.is_float)
+            if known is not None and not raw and known.layout.name != user.layout.name:
+                found.append((user, known))
+        return found
 
     @cached_property
     def _undeclared(self) -> Layout:
@@ -175,7 +191,7 @@ def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) 
     """The types of a capture's memory. `declared`: a region id, or an address "0x7f...", to a dtype."""
     typed: list[Typed] = []
     for key, name in (declared or {}).items():
-        typed.append(Typed(_declared_address(capture, key), scalar(name), "user"))
+        typed.append(Typed(_declared_address(capture, key), scalar(name), USER))
 
     def fallback() -> str | None:
         return stored_type(capture.code_path(), capture.device.name, capture.dispatch.symbol)

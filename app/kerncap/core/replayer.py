@@ -118,6 +118,7 @@ class Replayer:
         self._emptied: Variant | None = None
         self.greeting = Reply()
         self.generation = 0
+        self.reference = (0, 0)  # the process that holds what `keep` kept last, and how often it was called
         self._process: subprocess.Popen[bytes] | None = None
         self._pending = bytearray()
         self._scratch = scratch("replay")
@@ -483,15 +484,18 @@ class Replayer:
             },
         )
 
-    def poison(self, where: str, granule: int) -> int:
-        """Alters the silent bytes of `written` or of a region; how many."""
-        return self.request("poison", where, granule).integer("bytes")
+    def poison(self, where: str, granule: int, *, everything: bool = False) -> int:
+        """Alters the silent bytes of `written` or of a region, or all its bytes; how many."""
+        which = "all" if everything else "silent"
+        return self.request("poison", where, granule, which).integer("bytes")
 
     def keep(self, where: str, variant: Variant) -> int:
         """Makes the present content of `written`, `changed` or a region, and of the variant's variables, the
         reference.
         """
-        return self.request("keep", where, self._number(variant)).integer("bytes")
+        number = self._number(variant)
+        self.reference = (self.generation, self.reference[1] + 1)
+        return self.request("keep", where, number).integer("bytes")
 
     def dump(self, directory: Path) -> list[str]:
         """Writes the regions that were written to; the files' names."""

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from kerncap.core import compare
 from kerncap.core.compare import Analysis, Tolerance
 from kerncap.core.dtypes import TypeMap
+from kerncap.core.elements import Addresses
 from kerncap.core.errors import UsageError
 from kerncap.core.records import Capture, RegionKind
-from kerncap.core.replayer import KernelFault, KernelTimeout, Replayer, Variant
+from kerncap.core.replayer import KernelFault, KernelTimeout, RangeList, Replayer, Variant
 from kerncap.core.variation import variations
 from kerncap.core.verdict import Baseline
 
@@ -29,6 +32,7 @@ class SilentOutcome:
     proven: bool
     stores_nothing: bool = False
     missing_bytes: int = 0  # that the variant does not store to, and about which nothing is known
+    unstored: int = 0  # an address of no float that the captured kernel always stores to; 0: there is none
     analysis: Analysis | None = None  # of the altered run, where there was one
 
 
@@ -47,6 +51,9 @@ class SilentBytes:
             missing = self._replayer.ranges("missing", variant).bytes
             if not missing:
                 return SilentOutcome(True)
+            unstored = self._unstored(base, variant)
+            if unstored:
+                return SilentOutcome(False, unstored=unstored)
             places = ["written"]
         elif base.silent_bytes or not self._replayer.changed_bytes:
             missing = base.silent_bytes
@@ -62,6 +69,20 @@ class SilentBytes:
             if analysis.mismatches:
                 return SilentOutcome(True, analysis=analysis)
         return SilentOutcome(last is not None, missing_bytes=0 if last else missing, analysis=last)
+
+    def _unstored(self, base: Baseline, variant: Variant) -> int:
+        """The first byte that varies and is not compared, that the variant does not store to, and that the
+        captured kernel stores to in every one of some runs.
+        """
+        places = [item.addresses for item in base.varying if not item.is_float]
+        if not places:
+            return 0
+        addresses = np.sort(np.concatenate(places))
+        left = _within(addresses, self._replayer.ranges("missing", variant))
+        for _ in range(self._runs if len(left) else 0):
+            self._replayer.run(base.variant, track=True)
+            left = np.setdiff1d(left, _within(left, self._replayer.ranges("missing", base.variant)))
+        return int(left[0]) if len(left) else 0
 
     def rewritten(self, base: Baseline) -> int:
         """Bytes to which the captured kernel gives the value they had: found by altering them."""
@@ -148,3 +169,12 @@ class SilentBytes:
         self._alter(place, granule)
         replayer.run(empty, track=True, restore=False)
         return replayer.compare(empty, against="reference", scope=self._scope).different > 0
+
+
+def _within(addresses: Addresses, found: RangeList) -> Addresses:
+    """Which of the addresses, in rising order, lie in the ranges that are listed."""
+    inside = np.zeros(len(addresses), bool)
+    for item in found.ranges:
+        begin, end = np.searchsorted(addresses, [item["address"], item["address"] + item["bytes"]])
+        inside[begin:end] = True
+    return addresses[inside]

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from kerncap.core.compare import Tolerance
 from kerncap.core.dtypes import NOT_KNOWN, STORES, TypeMap
+from kerncap.core.errors import UsageError
 from kerncap.core.records import Capture
 from kerncap.core.verdict import FAIL, ValidateResult
 
 _MOST_NAMED = 5
+
+
+def tell_declared(result: ValidateResult, types: TypeMap, tolerance: Tolerance) -> None:
+    """Warns where a type that the caller says is not the one that something else says. Raises UsageError
+    where both are floats of other sizes and there is a tolerance: whole elements would pass for rounding.
+    """
+    for said, known in types.overruled:
+        text = (
+            f"the memory at 0x{said.address:x} is declared {said.layout.name}, and is {known.layout.name} by "
+            f"the {known.source}"
+        )
+        other = said.layout.is_float and known.layout.is_float and said.layout.stride != known.layout.stride
+        if tolerance.given and other:
+            raise UsageError(
+                f"{text}: with a tolerance, whole elements would pass for the rounding of wider ones. Leave "
+                f"--dtype away, or say {known.layout.name}"
+            )
+        result.warnings.append(f"{text}: figures and tolerances are of {said.layout.name}")
 
 
 def tell_tolerance(result: ValidateResult, capture: Capture, types: TypeMap) -> None:

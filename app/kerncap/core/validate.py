@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 
 from kerncap.core import compare, records
+from kerncap.core.altered import AlteredRuns
 from kerncap.core.baseline import BaselineRuns
 from kerncap.core.codeobject import is_declared
 from kerncap.core.compare import Analysis, RegionStats, Tolerance
@@ -22,7 +23,7 @@ from kerncap.core.launch import captured_launch, variant_launch
 from kerncap.core.records import Capture, Region
 from kerncap.core.replayer import Differences, KernelFault, KernelTimeout, Replayer, Variant
 from kerncap.core.silent import SilentBytes
-from kerncap.core.tolerating import tell_tolerance
+from kerncap.core.tolerating import tell_declared, tell_tolerance
 from kerncap.core.variation import classify
 from kerncap.core.verdict import (
     FAIL,
@@ -66,6 +67,7 @@ class Validator:
         self.replayer = replayer or Replayer(capture, device, limit_s=limit_s)
         self.types: TypeMap = type_map(capture, dtypes)
         self._silent = SilentBytes(self.replayer, capture, self.types, baseline_runs)
+        self._altered = AlteredRuns(self.replayer, self.types, baseline_runs)
         self._reference = BaselineRuns(self.replayer, capture, self.types, self._silent, baseline_runs)
 
     def close(self) -> None:
@@ -122,6 +124,7 @@ class Validator:
         result.kernel, result.symbol = dispatch.demangled or dispatch.symbol, dispatch.symbol
         result.tolerance = tolerance
         self._warn(result)
+        tell_declared(result, self.types, tolerance)
         launch = None if hsaco is None else variant_launch(self.capture, hsaco)
         if launch is not None:
             result.variant = str(launch.path)
@@ -147,6 +150,11 @@ class Validator:
                 self._show_regions(result, base.analysis, base)
             else:
                 self._variant(result, base, self.replayer.load(launch), mode, tolerance)
+            if result.passed and result.unchecked_bytes:
+                result.warnings.append(
+                    f"{result.unchecked_bytes} written bytes were not compared: the captured kernel does not "
+                    "repeat them, and they are not known to be floats (--dtype REGION=TYPE declares them)"
+                )
             if tolerance.given:
                 tell_tolerance(result, self.capture, self.types)
         result.seconds = time.monotonic() - start
@@ -230,6 +238,8 @@ class Validator:
             return None
         if self._silent_fails(result, base, variant, tolerance):
             return None
+        if self._altered_fails(result, base, variant, tolerance):
+            return None
         if self._varies(result, base, variant, mode, tolerance):
             return None
         if variant.unmatched_bytes:
@@ -262,6 +272,11 @@ class Validator:
         if outcome.stores_nothing:
             result.verdict = FAIL
             result.reason = f"it stores nothing; the captured kernel stores to {base.written.bytes} bytes"
+        elif outcome.unstored:
+            result.verdict = FAIL
+            result.reason = (
+                f"it does not store to 0x{outcome.unstored:x}, and the captured kernel always does"
+            )
         elif outcome.analysis is not None and outcome.analysis.mismatches:
             result.verdict = FAIL
             result.reason = (
@@ -279,6 +294,34 @@ class Validator:
                 "there: nothing shows whether the variant would write them"
             )
         return result.verdict in (FAIL, INCONCLUSIVE)
+
+    def _altered_fails(
+        self, result: ValidateResult, base: Baseline, variant: Variant, tolerance: Tolerance
+    ) -> bool:
+        """Whether a run over altered memory settles the verdict; then it is in `result`."""
+        outcome = self._altered.check(base, variant, tolerance)
+        altered = "where the bytes that the kernel writes held other values before"
+        if outcome.unproven:
+            result.warnings.append(
+                f"{altered}, the captured kernel {outcome.unproven}: that the variant does not depend on "
+                "what was there in another way was not proven"
+            )
+        elif outcome.error is not None and outcome.reads:
+            result.warnings.append(
+                f"{altered}, the captured kernel runs and the variant does not ({outcome.error}): that it "
+                "does not depend on what was there in another way was not proven"
+            )
+        elif outcome.error is not None:
+            result.verdict = FAIL
+            result.reason = f"{altered}, the captured kernel gives the same result, and the variant does not "
+            result.reason += f"run: {outcome.error}"
+        elif outcome.analysis is not None and outcome.analysis.mismatches and not outcome.analysis.near:
+            result.verdict = FAIL
+            gives = "another result than the captured kernel" if outcome.reads else "another result"
+            result.reason = f"it depends on what was there before: {altered}, it gives {gives}. "
+            result.reason += first_mismatch(self.capture, outcome.analysis)
+            self._show_regions(result, outcome.analysis, base)
+        return result.verdict == FAIL
 
     def _varies(
         self,

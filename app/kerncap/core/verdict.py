@@ -109,6 +109,7 @@ class Baseline:
     compared: int
     compare_s: float  # one comparison
     runs: int
+    run_s: float  # one run, put back and dispatched
 
     @property
     def masked_bytes(self) -> int:
