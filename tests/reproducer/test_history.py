@@ -102,6 +102,13 @@ def test_damaged_records_do_not_hide_the_others(out: Path) -> None:
     assert find_iteration(out, 0).number == 3
     with pytest.raises(UsageError, match="holds no complete attempt"):
         find_iteration(out, 9)
+    whole = json.loads((out / "iterations/003/iteration.json").read_text())
+    for number in ("NaN", "-Infinity", "1e999"):
+        text = json.dumps({**whole, "seconds": {"build": 7.25}}).replace("7.25", number)
+        (out / "iterations/003/iteration.json").write_text(text)
+        assert [i.number for i in list_iterations(out)] == [1], number
+    (out / "iterations/003/iteration.json").write_text("[" * 100_000)
+    assert [i.number for i in list_iterations(out)] == [1]
 
 
 class StrictBench(SizeBench):

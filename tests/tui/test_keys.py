@@ -24,6 +24,23 @@ async def test_help_lists_every_action_with_its_keys() -> None:
         assert st.screen is st.leaderboard
 
 
+async def test_page_keys_where_the_palette_has_no_line_yet() -> None:
+    from textual.command import CommandList
+
+    async with stage() as st:
+        await st.show(*five())
+        await st.press("colon")
+        found = st.app.screen.query_one(CommandList)
+        for _ in range(100):
+            if found.option_count:
+                break
+            await st.pilot.pause(0.02)
+        found._index_to_line.clear()  # as it is between the entries' coming and their being laid out
+        st.app.screen._action_command_list("page_up")
+        await st.press("pagedown", "escape")
+        assert st.app.is_running
+
+
 async def test_every_action_is_in_the_palette_and_runs_from_there() -> None:
     async with stage() as st:
         await st.show(*five())

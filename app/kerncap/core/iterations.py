@@ -4,7 +4,10 @@ verdict.
 
 from __future__ import annotations
 
+import errno
 import json
+import math
+import os
 import re
 import time
 from collections.abc import Mapping
@@ -20,6 +23,7 @@ RECORD = "iteration.json"
 OBJECT = "variant.hsaco"
 SOURCE = "source"
 SCHEMA = "kerncap-iteration/1"
+_MOST_RIVALS = 100  # numbers that other sessions take while one looks for its own
 _NAME = re.compile(r"\d{3,}")
 
 
@@ -75,15 +79,23 @@ def find_iteration(directory: Path, number: int) -> Iteration:
     return known[-1]
 
 
+def _finite(text: str) -> float:
+    """No record has a number beyond all bounds, or none."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number")
+    return value
+
+
 def _read(path: Path) -> Iteration:
     record = path / RECORD
     try:
-        document = json.loads(record.read_text("utf-8"))
+        document = json.loads(record.read_text("utf-8"), parse_constant=_finite, parse_float=_finite)
         if document["schema"] != SCHEMA:
             raise ValueError(f"schema {document['schema']!r}; this kerncap reads {SCHEMA!r}")
         if not isinstance(document["outcome"], str):
             raise ValueError("outcome is no word")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedCaptureError(f"{record} cannot be read: {error}.", file=str(record)) from error
     return Iteration(int(path.name), path, document)
 
@@ -98,12 +110,10 @@ class Keeper:
     def open(self, contents: Mapping[str, bytes]) -> tuple[int, Path]:
         """A new attempt with its sources in it. Raises UsageError where the directory cannot be written."""
         try:
+            if not self._folder.is_dir() and os.path.lexists(self._folder):
+                raise UsageError(f"{self._folder} is no directory; attempts are kept there: move it away.")
             self._folder.mkdir(exist_ok=True, mode=0o700)
-            taken = [int(p.name) for p in self._folder.iterdir() if _NAME.fullmatch(p.name)]
-            self._next = max([self._next, *(n + 1 for n in taken)])
-            number = self._next
-            path = self._folder / f"{number:03d}"
-            path.mkdir(mode=0o700)
+            number, path = self._take()
             for name, content in contents.items():
                 target = path / SOURCE / name
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -111,6 +121,19 @@ class Keeper:
         except OSError as error:
             raise unwritable(self._folder, error) from error
         return number, path
+
+    def _take(self) -> tuple[int, Path]:
+        """The next number that nobody else has, and its new directory."""
+        taken = [int(p.name) for p in self._folder.iterdir() if _NAME.fullmatch(p.name)]
+        self._next = max([self._next, *(n + 1 for n in taken)])
+        for number in range(self._next, self._next + _MOST_RIVALS):
+            path = self._folder / f"{number:03d}"
+            try:
+                path.mkdir(mode=0o700)
+            except FileExistsError:  # another session on this reproducer took it since we looked
+                continue
+            return number, path
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
     def close(self, number: int, path: Path, document: Mapping[str, Any]) -> Iteration:
         """Complete an attempt: its record is written last, so that an attempt without one never counted."""

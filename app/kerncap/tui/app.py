@@ -240,6 +240,13 @@ class KerncapApp(KeysInOrder):
         """Every action by name."""
         self.action_command_palette()
 
+    def action_command_palette(self) -> None:
+        """Textual's action of that name, with a palette of our own."""
+        from kerncap.tui.palette import ActionPalette
+
+        if not isinstance(self.screen, ActionPalette):
+            self.push_screen(ActionPalette(id="--command-palette"))
+
     def action_reload(self) -> None:
         """Reads the configuration again."""
         self.settings = Settings.load()

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from kerncap.tui.actions import REGISTRY, Action, keys_of, shown_key
 
 if TYPE_CHECKING:
     from kerncap.tui.app import KerncapApp
+
+
+class ActionPalette(CommandPalette):
+    """Textual's, for keys that come before its list was laid out, or where there is no room for it."""
+
+    def _action_command_list(self, action: str) -> None:
+        # Textual 8.2.8: OptionList looks the highlighted line up among those that it has laid out.
+        with suppress(KeyError, IndexError):
+            super()._action_command_list(action)
 
 
 class ActionProvider(Provider):

@@ -67,7 +67,6 @@ def row_of(iteration: Iteration, changed: tuple[int, int] | None = None) -> Row:
     elif not verdict:
         verdict = outcome or "?"
     passed = outcome == "passed" and verdict in PASSED
-    interval = timing.get("variant_ci95_ns")
     return Row(
         iteration.number,
         verdict,
@@ -77,9 +76,7 @@ def row_of(iteration: Iteration, changed: tuple[int, int] | None = None) -> Row:
         _number(seconds.get("replay")),
         _number(seconds.get("validate")),
         _number(timing.get("variant_median_ns")),
-        (float(interval[0]), float(interval[1]))
-        if isinstance(interval, list) and len(interval) == 2
-        else None,
+        _interval(timing.get("variant_ci95_ns")),
         _number(timing.get("baseline_median_ns")),
         str(timing.get("speed") or "") if passed else "",
         str(validation.get("mode") or "default"),
@@ -104,6 +101,13 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
+
+
+def _interval(value: Any) -> tuple[float, float] | None:
+    if not isinstance(value, list) or len(value) != 2:
+        return None
+    low, high = map(_number, value)
+    return None if low is None or high is None else (low, high)
 
 
 class Model:
