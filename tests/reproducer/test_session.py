@@ -15,10 +15,11 @@ from project import program, reproducer
 
 from kerncap.core import session
 from kerncap.core.codeobject import read_code_object
-from kerncap.core.errors import DeviceError, KerncapError, UsageError
-from kerncap.core.iterations import list_iterations
+from kerncap.core.errors import DeviceError, KerncapError, UsageError, WorkloadError
+from kerncap.core.iterations import Keeper, list_iterations
 from kerncap.core.loop_worker import AttemptWorker, Request
 from kerncap.core.patch import make_patch, write_patch
+from kerncap.core.recompile import recompile
 from kerncap.core.replayer import KernelFault, KernelTimeout
 from kerncap.core.reproducer import machine_code
 from kerncap.core.session import EditLoop, Event, Timing, Validation
@@ -347,3 +348,92 @@ def test_patch_applies_to_the_programs_tree(tree: Tree, tmp_path: Path, header: 
     assert (tree.root / "src/k.hip").read_bytes() == (out / "kernel_variant.cpp").read_bytes()
     assert (tree.root / "include" / header).read_bytes() == (out / f"deps/include/{header}").read_bytes()
     assert make_patch(out).applies is False
+
+
+@pytest.mark.parametrize("how", ["another content", "the same content"])
+def test_a_verdict_is_of_the_source_kept_with_it(
+    out: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """A save comes before the compiler reads the file, and nothing watches."""
+    path = out / "kernel_variant.cpp"
+    wanted = path.read_text().replace("i < n", "i < n - 1") if how == "another content" else path.read_text()
+    compiled = []
+
+    def saved_before(*args: object, **options: object) -> object:
+        if not compiled:
+            beside = path.with_name("beside")
+            beside.write_text(wanted)
+            beside.rename(path)
+        compiled.append(path.read_text())
+        return recompile(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(session, "recompile", saved_before)
+    events: list[Event] = []
+    with EditLoop(out, SizeBench(), events.append) as loop:
+        kept = loop.attempt()
+    assert kept
+    assert [i.outcome for i in list_iterations(out)] == ["superseded", "passed"]
+    assert (kept.directory / "source/kernel_variant.cpp").read_text() == compiled[-1] == wanted
+    assert names(events)[-1] == "Finished"
+
+
+def test_a_save_during_the_compile_is_tried_once_more_by_the_loop(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, compiled = out / "kernel_variant.cpp", []
+
+    def saved_before(*args: object, **options: object) -> object:
+        if not compiled:
+            edit(path, "i < n", "i < n - 1")
+        compiled.append(path.read_text())
+        return recompile(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(session, "recompile", saved_before)
+    events: list[Event] = []
+    loop = EditLoop(out, SizeBench(), events.append, poll_ms=60_000)  # which sees nothing in this time
+    loop.watching = False
+    thread = threading.Thread(target=loop.run)
+    thread.start()
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not any(isinstance(e, session.Finished) for e in events):
+        time.sleep(0.005)
+    loop.close()
+    thread.join(20)
+    assert [i.outcome for i in list_iterations(out)] == ["superseded", "passed"]
+    assert compiled[0] == compiled[1]
+
+
+def test_two_sessions_on_one_reproducer_keep_their_attempts(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Keeper(out), Keeper(out)
+    looked = Path.iterdir
+
+    def overtaken(folder: Path) -> list[Path]:
+        found = list(looked(folder))
+        monkeypatch.setattr(Path, "iterdir", looked)
+        assert second.open({"a": b"2"})[0] == 1  # between the other one's look and its step
+        return found
+
+    monkeypatch.setattr(Path, "iterdir", overtaken)
+    number, folder = first.open({"a": b"1"})
+    assert (number, (folder / "source/a").read_bytes()) == (2, b"1")
+
+
+def test_attempts_need_a_directory(out: Path) -> None:
+    (out / "iterations").symlink_to("nowhere")
+    with pytest.raises(UsageError, match="is no directory"):
+        Keeper(out).open({})
+
+
+def test_a_full_disk_is_no_failed_build(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise WorkloadError("clang found no room for what it makes")
+
+    monkeypatch.setattr(session, "recompile", full)
+    events: list[Event] = []
+    with EditLoop(out, SizeBench(), events.append) as loop:
+        kept = loop.attempt()
+    assert kept
+    assert (kept.outcome, kept.document["error"]["exit_code"]) == ("error", 5)
+    assert names(events) == ["Saved", "Failed", "Finished"]

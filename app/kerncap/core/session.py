@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from kerncap.core.compile_file import CompileFile
 from kerncap.core.counting import counted
-from kerncap.core.errors import KerncapError, UsageError
+from kerncap.core.errors import DeviceError, KerncapError, UsageError, WorkloadError
 from kerncap.core.iterations import OBJECT, Iteration, Keeper, find_iteration
 from kerncap.core.loop_worker import PATIENCE_S, AttemptWorker, Request
 from kerncap.core.recompile import recompile
@@ -181,6 +181,7 @@ class Finished(Event):
     iteration: Iteration | None = None
 
 
+_MOST_TORN = 20  # attempts in a row whose source was saved during the compile
 OnEvent = Callable[[Event], None]
 
 
@@ -207,6 +208,8 @@ class EditLoop:
         self._on_event = on_event
         self._sources = Sources(self.directory)
         self._opened = self._sources.digest()
+        self._source = self._sources.state()
+        self._torn: list[str] = []  # saved while the compiler read them
         self._keeper = Keeper(self.directory) if keep else None
         self._poll_ms = poll_ms
         self._compile_timeout_s = compile_timeout_s
@@ -316,16 +319,28 @@ class EditLoop:
 
     def attempt(self, files: tuple[str, ...] = (), noticed: float | None = None) -> Iteration | None:
         """One round over the source as it is now: build, time, validate. None where it was superseded or
-        stopped.
+        stopped. Where a file is saved during the compile, that attempt is superseded and another one made.
 
         `noticed` is when the save was seen (time.perf_counter); errors of the variant are events, not
         exceptions.
         """
+        noticed = time.perf_counter() if noticed is None else noticed
+        for _ in range(_MOST_TORN):
+            kept = self._round(files, noticed)
+            if kept is not None or not self._torn or self._cancel.is_set():
+                return kept
+            if self._worker is not None:  # tries again, and knows that the save that comes to it is this one
+                self._worker.saved(self._torn)
+                self._worker.build()
+                return None
+        return None
+
+    def _round(self, files: tuple[str, ...], noticed: float) -> Iteration | None:
         begun = time.perf_counter()
-        noticed = begun if noticed is None else noticed
-        contents = self._sources.contents()
+        self._torn = []
+        self._source = self._sources.state()
         if self._keeper:
-            self._number, folder = self._keeper.open(contents)
+            self._number, folder = self._keeper.open(self._source.contents)
             target = folder / OBJECT
         else:
             self._number, folder = self._number + 1, self.directory
@@ -391,6 +406,10 @@ class EditLoop:
     def _steps(self, number: int, target: Path, document: dict[str, Any]) -> str | None:
         """Build, time and validate; the outcome, or None where a newer save or stop() came between."""
         outcome = self._build(number, target, document)
+        # The compiler reads the files themselves: what it made must be of the source that is kept with it.
+        self._torn = self._sources.state().saved_since(self._source)
+        if self._torn:
+            return None
         if outcome is not None or self._cancel.is_set():
             return None if self._cancel.is_set() else outcome
         for step in (self._time, self._validate):
@@ -405,6 +424,8 @@ class EditLoop:
         started = time.perf_counter()
         try:
             made = recompile(self.directory, target, timeout_s=self._compile_timeout_s, cancel=self._cancel)
+        except (DeviceError, WorkloadError) as error:  # no compiler, a full disk: nothing of the source
+            return self._failed(number, "build", started, error, document)
         except KerncapError as error:
             if self._cancel.is_set():
                 return None

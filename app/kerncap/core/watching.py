@@ -6,6 +6,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import watchfiles
@@ -15,6 +16,24 @@ from kerncap.core.compile_file import CompileFile
 # Editors write, rename and touch within a few milliseconds; later than this is a new save.
 _QUIET_MS = 40
 _STEP_MS = 15
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """The files at one time: content, and (inode, size, ns of the last change), by path in the reproducer."""
+
+    contents: dict[str, bytes]
+    stamps: dict[str, tuple[int, int, int]]
+
+    def saved_since(self, before: SourceState) -> list[str]:
+        """The files that were saved since, also where they have the content that they had."""
+        names = {*self.stamps, *before.stamps}
+        return sorted(
+            name
+            for name in names
+            if self.stamps.get(name) != before.stamps.get(name)
+            or self.contents.get(name) != before.contents.get(name)
+        )
 
 
 class Sources:
@@ -43,6 +62,11 @@ class Sources:
             except OSError:
                 continue
         return found
+
+    def state(self) -> SourceState:
+        """The content and the stamps of the files; the stamps first, so that a save in between shows."""
+        stamps = self._stamps()
+        return SourceState(self.contents(), stamps)
 
     def digest(self) -> str:
         """Changes when any content does; a touch alone does not count."""
