@@ -34,7 +34,7 @@ def _counters(
 def _candidates(
     directory: str, cache: str, iterations: int | None, limit_s: float, device: str | None, as_json: bool
 ) -> int:
-    from kerncap.core.candidates import CandidateResult, candidates
+    from kerncap.core.candidates import HEADINGS, LEFT, CandidateResult, candidates, cells
 
     def show(row: CandidateResult) -> None:
         note(f"{row.configuration}: {row.problem or row.verdict}")
@@ -47,33 +47,7 @@ def _candidates(
         return 0
     simulated = " (simulated)" if result.simulated else ""
     say(f"{one_line(result.kernel)} on {result.device}, {len(result.rows)} configurations{simulated}")
-    rows = []
-    for row in result.rows:
-        marks = [word for word, is_so in (("captured", row.captured), ("chosen", row.chosen)) if is_so]
-        differ = [row.changed_share, row.max_abs]
-        rows.append(
-            [
-                row.configuration,
-                "x".join(map(str, row.grid)) if row.grid else "-",
-                f"{row.program_ms:.3f} ms" if row.program_ms is not None else "-",
-                duration(row.median_ns) if row.median_ns is not None else "-",
-                row.verdict or "-",
-                f"{differ[0]:.2%}" if differ[0] is not None else "-",
-                f"{differ[1]:.3g}" if differ[1] is not None else "-",
-                ", ".join(marks),
-            ]
-        )
-    headings = [
-        "configuration",
-        "programs",
-        "in the program",
-        "replayed",
-        "verdict",
-        "changed",
-        "max abs",
-        "",
-    ]
-    say(plain_table(headings, rows, left=(0, 4, 7)))
+    say(plain_table(HEADINGS, [cells(row) for row in result.rows], left=LEFT))
     if not result.tuned:
         note("the capture was made before the autotuner had chosen: --dispatch N takes a later one")
     return 0

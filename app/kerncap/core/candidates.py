@@ -5,6 +5,7 @@ its result is from what the program's own run wrote.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from kerncap.core.toolchain import CompileError
 from kerncap.core.triton_compile import TritonCompile
 from kerncap.core.triton_launch import programs
 from kerncap.core.triton_record import Candidate, TritonRecord
+from kerncap.core.units import by, duration
 from kerncap.core.validate import Validator
 from kerncap.core.verdict import FAIL, ValidateResult
 
@@ -69,6 +71,32 @@ class CandidatesResult:
         return document
 
 
+HEADINGS = ("configuration", "programs", "in the program", "replayed", "verdict", "changed", "max abs", "")
+LEFT = (0, 4, 7)  # columns of words
+
+
+def cells(row: CandidateResult) -> list[str]:
+    """A line of a table with HEADINGS."""
+    marks = [word for word, is_so in (("captured", row.captured), ("chosen", row.chosen)) if is_so]
+    return [
+        row.configuration,
+        by(row.grid) if row.grid else "-",
+        f"{row.program_ms:.3f} ms" if row.program_ms is not None else "-",
+        duration(row.median_ns) if row.median_ns is not None else "-",
+        row.verdict or "-",
+        f"{row.changed_share:.2%}" if row.changed_share is not None else "-",
+        f"{row.max_abs:.3g}" if row.max_abs is not None else "-",
+        ", ".join(marks),
+    ]
+
+
+def as_recorded(directory: Path) -> list[CandidateResult]:
+    """What is known of the candidates before any is run. Raises UsageError where there are none."""
+    record, found = known_candidates(directory)
+    grid = programs(records.read(directory))
+    return [_row(record, candidate, grid) for candidate in found]
+
+
 def known_candidates(directory: Path) -> tuple[TritonRecord, list[Candidate]]:
     """Of a reproducer. Raises UsageError where its kernel is none of Triton's, or was not tuned."""
     capture = records.read(directory)
@@ -93,11 +121,12 @@ def candidates(
     time_limit_s: float = 10.0,
     limit_s: float = 60.0,
     on_result: Callable[[CandidateResult], None] = lambda _: None,
+    cancel: threading.Event | None = None,
 ) -> CandidatesResult:
     """Compiles the reproducer's kernel_variant.py with each candidate, replays and validates it.
 
-    `time_limit_s` bounds the samples of each. Raises UsageError, DeviceError, DamagedCaptureError; what a
-    candidate's compile or run raises is in its row.
+    `time_limit_s` bounds the samples of each; no more of them are begun once `cancel` is set. Raises
+    UsageError, DeviceError, DamagedCaptureError; what a candidate's compile or run raises is in its row.
     """
     directory = Path(os.path.abspath(directory))
     record, found = known_candidates(directory)
@@ -108,12 +137,14 @@ def candidates(
         validator = Validator(capture, replayer=replayer)
         validator.baseline()
         for number, candidate in enumerate(found):
+            if cancel is not None and cancel.is_set():
+                break
             made = Path(place) / f"candidate-{number}{Path(plan.output).suffix}"
             row = _row(record, candidate, programs(capture))
             problem = _why_not(candidate, row)
             if problem is None:
                 try:
-                    _build(directory, plan, candidate, made)
+                    _build(directory, plan, candidate, made, cancel)
                     timing = replay(
                         directory, made, iterations, cache, time_limit_s=time_limit_s, replayer=replayer
                     ).timing
@@ -153,11 +184,13 @@ def _why_not(candidate: Candidate, row: CandidateResult) -> str | None:
     return None
 
 
-def _build(directory: Path, plan: CompileFile, candidate: Candidate, made: Path) -> None:
+def _build(
+    directory: Path, plan: CompileFile, candidate: Candidate, made: Path, cancel: threading.Event | None
+) -> None:
     override: dict[str, Any] = {"constexprs": candidate.constexprs, "options": candidate.options}
     if candidate.grid is not None:
         override["grid"] = list(candidate.grid)
-    TritonCompile(directory, plan.command, override).build(made)
+    TritonCompile(directory, plan.command, override, cancel=cancel).build(made)
 
 
 def _judged(row: CandidateResult, result: ValidateResult, median_ns: float) -> CandidateResult:

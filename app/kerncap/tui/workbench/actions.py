@@ -47,6 +47,12 @@ ACTIONS = (
         "How far floats may be off (atol, rtol, ulp), and what regions hold; remembered in the reproducer.",
         bar="tolerance",
     ),
+    Action(
+        "candidates",
+        "T",
+        "Triton's candidates",
+        "What the program's autotuner tried, and this capture replayed under each.",
+    ),
     Action("watching", "W", "Watching on/off", "Whether a save starts an attempt.", bar="watch"),
     Action(
         "example",

@@ -96,6 +96,17 @@ class Commands(SourceCommands):
         )
         self.app.push_screen(AskText("Tolerance:", self.judging, hint=hint, check=check), answered)
 
+    def action_candidates(self) -> None:
+        """The autotuner's candidates of a Triton kernel."""
+        from kerncap.tui.workbench.candidates import CandidatesDialog
+
+        try:
+            dialog = CandidatesDialog(self.directory, self.device)
+        except KerncapError as error:
+            self.tell(error.message, "warning")
+            return
+        self.app.push_screen(dialog)
+
     def _again(self, step: str, mode: str) -> None:
         number = self.table.number
         if number is None:
