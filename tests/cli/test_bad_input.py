@@ -290,3 +290,14 @@ def test_a_reader_that_is_gone_is_no_verdict(reproducer: Path, command: str) -> 
     finally:
         os.close(writing)
     assert done.returncode == 141, done.stderr
+
+
+@pytest.mark.parametrize("number", ["9223372036854775808", "18446744073709551616"])
+def test_a_tolerance_that_hides_everything_is_refused(number: str, tmp_path: Path) -> None:
+    done = kerncap("validate", ".", "--ulp", number, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--ulp" in done.stderr
+
+
+def test_a_folder_of_the_system_that_cannot_be_read_is_listed() -> None:
+    assert kerncap("list", "--json", "/proc/1", cwd=Path("/")).returncode == 0

@@ -62,7 +62,9 @@ def tolerance_options(function: F) -> F:
             help="What a region (its number, or an address in it) holds, such as 3=f32; may be given again.",
         ),
         click.option(
-            "--ulp", type=click.IntRange(0), help="Or this many units in the last place (default 0)."
+            "--ulp",
+            type=click.IntRange(0, 1_000_000),
+            help="Or this many units in the last place (default 0).",
         ),
         click.option("--rtol", type=NOT_NEGATIVE, help="Relative tolerance of floats (default 0)."),
         click.option("--atol", type=NOT_NEGATIVE, help="Absolute tolerance of floats (default 0)."),

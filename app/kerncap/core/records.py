@@ -431,7 +431,8 @@ _FILES = ("capture.bin", "memory.pre", "memory.post")
 
 def has_traces(directory: Path) -> bool:
     """Whether `directory` is, or was, a capture: any of its files is there."""
-    if any((directory / name).is_file() for name in _FILES):
+    # Not Path.is_file: a folder that may not be searched is no capture of ours, not an error.
+    if any(os.path.isfile(directory / name) for name in _FILES):
         return True
     try:
         with (directory / "manifest.json").open("rb") as file:
