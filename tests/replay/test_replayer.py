@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from make_capture import Memory, Spec, write
 
 from kerncap.core import records
 from kerncap.core.errors import DamagedCaptureError, DeviceError
+from kerncap.core.launch import captured_launch
 from kerncap.core.native import REPLAYER, SIM_RUNTIME, native_path
 from kerncap.core.records import Capture
 from kerncap.core.replay import Sampler, load, measure, race, replay
@@ -200,3 +203,16 @@ def test_names_with_spaces_and_other_letters(tmp_path: Path) -> None:
     result = replay(path, variant, iterations=1, dump=folder / "out dir").to_json()
     assert (folder / "out dir" / "regions.json").exists()
     assert result["variant"] == str(variant)
+
+
+def test_a_replayer_that_is_stopped_from_outside_is_given_up_at_the_limit(make: Make) -> None:
+    capture = make(add_spec())
+    with Replayer(capture, limit_s=1.0) as replayer:
+        variant = replayer.load(captured_launch(capture))
+        assert replayer._process is not None
+        replayer._process.send_signal(signal.SIGSTOP)
+        started = time.monotonic()
+        with pytest.raises(DeviceError, match="stopped from outside"):
+            replayer.run(variant)
+        assert time.monotonic() - started < 20  # and not the 32 s that it may take to answer
+        assert len(replayer.run(variant)) == 1

@@ -370,3 +370,15 @@ def test_a_declared_type_that_contradicts_another_is_told(validator: MakeValidat
     assert any("declared f64, and is f32" in warning for warning in result.warnings)
     agreed = validator(vadd_spec(demangled="k(float const*, float const*, float*, int)"), dtypes={3: "f32"})
     assert agreed.validate(compile_source(vadd()), tolerance=Tolerance(rtol=1e-6)).warnings == []
+
+
+def test_a_fault_for_want_of_memory_names_the_option_that_saves_it(validator: MakeValidator) -> None:
+    source = """extern "C" __global__ void k(unsigned long p, float* c) {
+      c[threadIdx.x] = ((const float*)(p ^ 0x5555555555555555ul))[threadIdx.x] * 2; }"""
+    hidden = np.uint64((A + 0x10000000) ^ 0x5555555555555555)
+    memory = [Memory(C, np.zeros(64, np.float32), np.ones(64, np.float32))]
+    v = validator(spec(compile_source(source), "k", memory, arguments(hidden, C), items=64))
+    result = v.validate()
+    assert result.verdict == "FAIL"
+    assert "`extract --memory all`" in result.reason
+    assert v.validate(compile_source(source)).verdict == "INCONCLUSIVE"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import signal
 import subprocess
 import time
@@ -47,6 +46,7 @@ from kerncap.core.replies import (
     unescape,
 )
 from kerncap.core.scratch import scratch
+from kerncap.core.waiting import Wait, wait_readable
 
 __all__ = [
     "NO_DATA",
@@ -328,13 +328,16 @@ class Replayer:
     def _fill(self, deadline: float, command: str) -> None:
         assert self._process is not None
         assert self._process.stdout is not None
-        left = deadline - time.monotonic()
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            ready = selector.select(max(left, 0)) if left > 0 else []
-        if not ready:
+        ended = wait_readable(self._process.stdout, self._process.pid, deadline, self.limit_s)
+        if ended is not Wait.READY:
             self._process.kill()
             self.stop()
+        if ended is Wait.STOPPED:
+            raise DeviceError(
+                f"kerncap-replay was stopped from outside (SIGSTOP) for {self.limit_s:g} s during "
+                f"'{command}', and was ended. The next run starts it again."
+            )
+        if ended is Wait.LATE:
             raise KernelTimeout(f"kerncap-replay did not answer '{command}' in time; it was ended")
         chunk = os.read(self._process.stdout.fileno(), 1 << 20)
         if not chunk:

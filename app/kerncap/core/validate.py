@@ -139,6 +139,11 @@ class Validator:
                 result.verdict, result.reason = INCONCLUSIVE, f"the captured kernel's own replay: {error}"
                 if hsaco is None:
                     result.verdict = FAIL
+                if isinstance(error, KernelFault) and not self.capture.dispatch.memory_mode:
+                    result.reason += (
+                        "\nOnly memory that pointers reach was saved. If the kernel makes addresses of other "
+                        "values, or counts back from an end, `extract --memory all` saves what it needs"
+                    )
                 result.baseline = FAIL
                 result.seconds = time.monotonic() - start
                 return result
