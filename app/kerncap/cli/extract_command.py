@@ -129,7 +129,9 @@ def show(result: ExtractResult) -> None:
 @click.option("--memory", type=click.Choice(["reachable", "all"]), default="reachable", help="What is saved.")
 @click.option("--keep-running", is_flag=True, help="Let the program go on after the capture.")
 @click.option("--timeout", type=SECONDS, metavar="S", help="Give up after S seconds.")
-@click.option("--force", is_flag=True, help="Replace an earlier capture; one that was worked on is kept as DIR.old.")
+@click.option(
+    "--force", is_flag=True, help="Replace an earlier capture; one that was worked on is kept as DIR.old."
+)
 @click.option(
     "--cmd", metavar="COMMAND", help="The program as one string, split into words; no shell runs it."
 )
