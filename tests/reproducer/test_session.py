@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import threading
 import time
@@ -16,13 +17,14 @@ from project import program, reproducer
 from kerncap.core import session
 from kerncap.core.codeobject import read_code_object
 from kerncap.core.errors import DeviceError, KerncapError, UsageError, WorkloadError
-from kerncap.core.iterations import Keeper, list_iterations
+from kerncap.core.iterations import VERDICTS, Keeper, list_iterations
 from kerncap.core.loop_worker import AttemptWorker, Request
 from kerncap.core.patch import make_patch, write_patch
 from kerncap.core.recompile import recompile
 from kerncap.core.replayer import KernelFault, KernelTimeout
 from kerncap.core.reproducer import machine_code
 from kerncap.core.session import EditLoop, Event, Timing, Validation
+from kerncap.core.verdict import EXIT_CODES
 
 
 class SizeBench:
@@ -437,3 +439,29 @@ def test_a_full_disk_is_no_failed_build(out: Path, monkeypatch: pytest.MonkeyPat
     assert kept
     assert (kept.outcome, kept.document["error"]["exit_code"]) == ("error", 5)
     assert names(events) == ["Saved", "Failed", "Finished"]
+
+
+@pytest.mark.parametrize(
+    ("garbage", "said"),
+    [
+        ('"outcome": "zork"', "outcome 'zork'"),
+        ('"outcome": "passed", "validation": {"verdict": 7}', "verdict 7"),
+        ('"outcome": "passed", "timing": {"variant_ns": [NaN]}', "nan is no number|NaN is no number"),
+        ('"outcome": "passed", "timing": {"variant_median_ns": 1e999}', "1e999 is no number"),
+        ('"outcome": "passed", "timing": ' + "[" * 100_000, "cannot be read"),
+    ],
+)
+def test_an_attempt_that_cannot_be_read_is_passed_over_and_named(out: Path, garbage: str, said: str) -> None:
+    for number, text in ((1, '"outcome": "failed"'), (2, garbage)):
+        folder = out / f"iterations/{number:03d}"
+        folder.mkdir(parents=True)
+        (folder / "iteration.json").write_text('{"schema": "kerncap-iteration/1", ' + text + "}")
+    problems: list[str] = []
+    assert [i.number for i in list_iterations(out, problems)] == [1]
+    (problem,) = problems
+    assert "002/iteration.json" in problem
+    assert re.search(said, problem)
+
+
+def test_the_words_of_verdicts_are_those_of_validate() -> None:
+    assert set(VERDICTS) == set(EXIT_CODES)

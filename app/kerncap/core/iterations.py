@@ -24,6 +24,9 @@ OBJECT = "variant.hsaco"
 SOURCE = "source"
 SCHEMA = "kerncap-iteration/1"
 _MOST_RIVALS = 100  # numbers that other sessions take while one looks for its own
+OUTCOMES = ("passed", "failed", "build-failed", "error", "superseded", "kept")
+# As core/verdict.py has them, which takes long to import.
+VERDICTS = ("IDENTICAL", "WITHIN_TOLERANCE", "NONDETERMINISTIC_OK", "FAIL", "INCONCLUSIVE", "RAN")
 _NAME = re.compile(r"\d{3,}")
 
 
@@ -37,7 +40,7 @@ class Iteration:
 
     @property
     def outcome(self) -> str:
-        """passed, failed, build-failed, error or superseded."""
+        """One of OUTCOMES."""
         return str(self.document.get("outcome", ""))
 
 
@@ -93,8 +96,12 @@ def _read(path: Path) -> Iteration:
         document = json.loads(record.read_text("utf-8"), parse_constant=_finite, parse_float=_finite)
         if document["schema"] != SCHEMA:
             raise ValueError(f"schema {document['schema']!r}; this kerncap reads {SCHEMA!r}")
-        if not isinstance(document["outcome"], str):
-            raise ValueError("outcome is no word")
+        if document["outcome"] not in OUTCOMES:
+            raise ValueError(f"outcome {document['outcome']!r} is none of {', '.join(OUTCOMES)}")
+        validation = document.get("validation")
+        verdict = validation.get("verdict") if isinstance(validation, dict) else None
+        if verdict is not None and verdict not in VERDICTS:
+            raise ValueError(f"verdict {verdict!r} is none of {', '.join(VERDICTS)}")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedCaptureError(f"{record} cannot be read: {error}.", file=str(record)) from error
     return Iteration(int(path.name), path, document)

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from kerncap.core.compile_file import CompileFile
 from kerncap.core.counting import counted
-from kerncap.core.errors import DeviceError, KerncapError, UsageError, WorkloadError
+from kerncap.core.errors import KerncapError, UsageError, WorkloadError
 from kerncap.core.iterations import OBJECT, Iteration, Keeper, find_iteration
 from kerncap.core.loop_worker import PATIENCE_S, AttemptWorker, Request
 from kerncap.core.recompile import recompile
@@ -424,7 +424,7 @@ class EditLoop:
         started = time.perf_counter()
         try:
             made = recompile(self.directory, target, timeout_s=self._compile_timeout_s, cancel=self._cancel)
-        except (DeviceError, WorkloadError) as error:  # no compiler, a full disk: nothing of the source
+        except WorkloadError as error:  # a full disk says nothing of the source
             return self._failed(number, "build", started, error, document)
         except KerncapError as error:
             if self._cancel.is_set():
