@@ -117,6 +117,12 @@ live::KernelKind kernel_kind(std::string_view symbol, bool metadata_has_language
   return metadata_has_language ? KernelKind::hip : KernelKind::triton;
 }
 
+std::string hex(std::uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
 std::string id_text(std::uint64_t id) {
   char text[24];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(id));

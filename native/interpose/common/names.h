@@ -23,6 +23,7 @@ std::string_view base_name(std::string_view without_parameters);
 live::KernelKind kernel_kind(std::string_view symbol, bool metadata_has_language);
 
 std::string id_text(std::uint64_t id);  // 16 hex digits
+std::string hex(std::uint64_t value);   // "0x7f12..."
 
 enum class Match {
   none,

@@ -97,7 +97,7 @@ bool is_recorded(Process& process, CUpti_CallbackId id, CUstream stream) {
 }
 
 void launch_begins(Process& process, CUpti_CallbackId id, const CUpti_CallbackData& data) {
-  if (process.captures.active() != nullptr) process.captures.wait_while_active();
+  if (process.captures.is_active()) process.captures.wait_while_active();
   process.captures.poll();
   Launch launch = read_launch(id, data, process.captures.armed());
   if (is_recorded(process, id, launch.stream)) return;

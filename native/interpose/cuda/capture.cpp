@@ -12,6 +12,9 @@
 #include <mutex>
 #include <thread>
 
+#include "interpose/common/capture_steps.h"
+#include "interpose/common/image_regions.h"
+#include "interpose/common/names.h"
 #include "interpose/cuda/capture_records.h"
 #include "interpose/cuda/driver.h"
 #include "interpose/cuda/process.h"
@@ -23,21 +26,6 @@ using live::CaptureState;
 
 namespace {
 
-constexpr std::uint64_t kMs = 1'000'000;
-
-class Cancelled : public std::exception {};
-
-std::string seconds(std::uint64_t ms) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g s", static_cast<double>(ms) / 1000);
-  return text;
-}
-
-void pause() {
-  const timespec step{0, 200'000};
-  ::nanosleep(&step, nullptr);
-}
-
 // What a thread waits for that may wait for ever: it is left alone then.
 struct Synchronised {
   std::mutex mutex;
@@ -45,36 +33,6 @@ struct Synchronised {
   bool done = false;
   CUresult result = CUDA_SUCCESS;
 };
-
-std::string hex(std::uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
-std::uint64_t word_at(const std::vector<unsigned char>& bytes, std::size_t offset) {
-  std::uint64_t word = 0;
-  if (offset + sizeof word <= bytes.size()) std::memcpy(&word, bytes.data() + offset, sizeof word);
-  return word;
-}
-
-// Keeps the list sorted; false where something lies there already.
-bool insert(std::vector<ImageRegion>& sorted, ImageRegion region) {
-  const auto at =
-      std::lower_bound(sorted.begin(), sorted.end(), region.source.address,
-                       [](const ImageRegion& r, std::uint64_t value) { return r.source.address < value; });
-  if (at != sorted.end() && at->source.address < region.source.end()) return false;
-  if (at != sorted.begin() && std::prev(at)->source.end() > region.source.address) return false;
-  sorted.insert(at, std::move(region));
-  return true;
-}
-
-bool covered(const std::vector<ImageRegion>& sorted, std::uint64_t address) {
-  const auto after =
-      std::upper_bound(sorted.begin(), sorted.end(), address,
-                       [](std::uint64_t value, const ImageRegion& r) { return value < r.source.address; });
-  return after != sorted.begin() && std::prev(after)->source.end() > address;
-}
 
 }  // namespace
 
@@ -94,7 +52,7 @@ void Capture::set_state(CaptureState state) {
 
 void Capture::check() {
   process_.captures.poll();
-  if (cancelled_.load(std::memory_order_acquire)) throw Cancelled();
+  if (cancelled()) throw Cancelled();
 }
 
 // Waits until nothing runs in the context. The wait itself is another thread's: it cannot be broken off.
@@ -113,7 +71,7 @@ void Capture::settle(const std::string& what) {
     state->changed.notify_all();
   }).detach();
   ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
-  const std::uint64_t deadline = live::monotonic_ns() + request_.timeout_ms * kMs;
+  const std::uint64_t deadline = live::monotonic_ns() + request_.timeout_ms * kNsPerMs;
   std::unique_lock lock(state->mutex);
   while (!state->done) {
     state->changed.wait_for(lock, std::chrono::milliseconds(5));
@@ -162,7 +120,8 @@ std::vector<ImageRegion> Capture::regions() {
       region.source.bytes = bytes;
       region.source.kind = snapshot::RegionKind::code_segment;
       region.code_object = code->id;
-      if (!insert(list, std::move(region))) continue;
+      if (overlaps_any(list, address, address + bytes)) continue;
+      insert_sorted(list, std::move(region));
       variables_.push_back({code->id, variable.name, address, bytes, variable.constant});
       if (codes_.empty() || codes_.back() != code) codes_.push_back(code);
     }
@@ -170,7 +129,7 @@ std::vector<ImageRegion> Capture::regions() {
   // What arguments point to that came from none of the calls we follow; the driver knows it then.
   for (std::size_t offset = 0; offset + 8 <= parameters_.size(); offset += 4) {
     const std::uint64_t word = word_at(parameters_, offset);
-    if (word < 0x10000 || word >> 47 != 0 || covered(list, word)) continue;
+    if (word < 0x10000 || word >> 47 != 0 || overlaps_any(list, word, word + 1)) continue;
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
     int type = 0;
@@ -187,7 +146,7 @@ std::vector<ImageRegion> Capture::regions() {
     region.source.bytes = bytes;
     region.source.kind =
         type == CU_MEMORYTYPE_HOST ? snapshot::RegionKind::host : snapshot::RegionKind::device;
-    insert(list, std::move(region));
+    if (!overlaps_any(list, base, base + bytes)) insert_sorted(list, std::move(region));
   }
   return list;
 }
@@ -262,24 +221,12 @@ void Capture::end(CaptureState outcome, const std::string& message) {
   writer_.reset();  // removes what was not committed
   control_.finished_ns = live::monotonic_ns();
   live::set_text(control_.message, sizeof control_.message, message);
-  if (outcome == CaptureState::done && request_.exit_after) leave_program();
+  if (outcome == CaptureState::done && request_.exit_after) {
+    process_.live->header().pending.store(0, std::memory_order_relaxed);
+    leave_program(process_.live->header(), control_);
+  }
   set_state(outcome);
   process_.captures.capture_ended();  // deletes this
-}
-
-void Capture::leave_program() {
-  live::LiveHeader& header = process_.live->header();
-  header.pending.store(0, std::memory_order_relaxed);
-  header.state.store(static_cast<std::uint32_t>(live::ProcessState::exited), std::memory_order_release);
-  // What the program has printed belongs to it; but a thread of it may hold a stream's lock for good.
-  std::atomic<bool> flushed{false};
-  std::thread([&flushed] {
-    std::fflush(nullptr);
-    flushed.store(true);
-  }).detach();
-  for (int i = 0; i < 5000 && !flushed.load(); ++i) pause();
-  set_state(CaptureState::done);
-  ::_exit(0);
 }
 
 }  // namespace kerncap::interpose::cuda

@@ -4,7 +4,6 @@
 // over the capture is given up and the program runs on.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -18,14 +17,13 @@
 
 namespace kerncap::interpose::cuda {
 
-class Capture {
+class Capture : public RunningCapture {
  public:
   Capture(Process& process, CaptureRequest request, Launch launch, Kernel& kernel, std::uint64_t nth);
 
   void before();
   // `result`: what the launch returned. Ends the capture, and with it the life of this.
   void after(abi::CUresult result);
-  void cancel() { cancelled_.store(true, std::memory_order_release); }
 
  private:
   void save_before();
@@ -35,7 +33,6 @@ class Capture {
   void end(live::CaptureState outcome, const std::string& message);
   void check();
   void set_state(live::CaptureState state);
-  [[noreturn]] void leave_program();
 
   Process& process_;
   live::Control& control_;
@@ -44,7 +41,6 @@ class Capture {
   Kernel& kernel_;
   const std::uint64_t nth_;
   const std::uint64_t nth_overall_;
-  std::atomic<bool> cancelled_{false};
   bool over_ = false;  // failed before the launch
   live::CaptureState outcome_;
   std::string message_;

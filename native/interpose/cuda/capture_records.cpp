@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "abi/hsa.h"
+#include "interpose/common/record_writing.h"
 #include "interpose/cuda/driver.h"
 #include "interpose/cuda/process.h"
 
@@ -18,14 +19,6 @@ using snapshot::RecordType;
 
 namespace {
 
-std::string link_target(const char* path) {
-  char text[4096];
-  const ssize_t n = ::readlink(path, text, sizeof text);
-  return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : std::string();
-}
-
-std::uint32_t length(const std::string& s) { return static_cast<std::uint32_t>(s.size()); }
-
 int device_attribute(CUdevice device, CUdevice_attribute what) {
   int value = 0;
   return driver().cuDeviceGetAttribute(&value, what, device) == CUDA_SUCCESS ? value : 0;
@@ -34,7 +27,7 @@ int device_attribute(CUdevice device, CUdevice_attribute what) {
 }  // namespace
 
 void CaptureRecords::write(snapshot::CaptureWriter& writer) {
-  write_process(writer);
+  write_process(writer, capture_.process_.runtime);
   write_device(writer);
   write_code(writer);
   write_dispatch(writer);
@@ -43,22 +36,7 @@ void CaptureRecords::write(snapshot::CaptureWriter& writer) {
   kernarg.length = capture_.parameters_.size();
   writer.add(kernarg, RecordType::kernarg,
              {{reinterpret_cast<const char*>(capture_.parameters_.data()), capture_.parameters_.size()}});
-  write_regions(writer);
-}
-
-void CaptureRecords::write_process(snapshot::CaptureWriter& writer) {
-  timespec now;
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  const std::string executable = link_target("/proc/self/exe"), directory = link_target("/proc/self/cwd");
-  const std::string& runtime = capture_.process_.runtime;
-  snapshot::ProcessRecord record{};
-  record.realtime_ns =
-      static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
-  record.pid = static_cast<std::uint32_t>(::getpid());
-  record.executable_length = length(executable);
-  record.directory_length = length(directory);
-  record.runtime_length = length(runtime);
-  writer.add(record, RecordType::process, {executable, directory, runtime});
+  write_regions(writer, *capture_.image_, [this](std::uint32_t code) { return record_id(code); });
 }
 
 void CaptureRecords::write_device(snapshot::CaptureWriter& writer) {
@@ -120,12 +98,7 @@ void CaptureRecords::write_code(snapshot::CaptureWriter& writer) {
     writer.add(record, RecordType::code_object);
     for (const Capture::Variable& variable : capture_.variables_) {
       if (variable.code != code->id) continue;
-      snapshot::VariableRecord v{};
-      v.code_object = record.id;
-      v.name_length = length(variable.name);
-      v.address = variable.address;
-      v.bytes = variable.bytes;
-      writer.add(v, RecordType::variable, {variable.name});
+      write_variable(writer, record.id, variable.name, variable.address, variable.bytes);
     }
   }
 }
@@ -195,23 +168,6 @@ void CaptureRecords::write_launch(snapshot::CaptureWriter& writer) {
     return std::string_view(reinterpret_cast<const char*>(list.data()), list.size() * sizeof(list[0]));
   };
   writer.add(record, RecordType::cuda_launch, {text(kernel.parameters), text(launch.attributes)});
-}
-
-void CaptureRecords::write_regions(snapshot::CaptureWriter& writer) {
-  for (const ImageRegion* region : capture_.image_->image()) {
-    snapshot::RegionRecord record{};
-    record.id = region->id;
-    record.kind = region->source.kind;
-    record.address = region->source.address;
-    record.bytes = region->source.bytes;
-    record.pre_offset = region->pre_offset;
-    record.flags = (region->unsaved.empty() ? snapshot::kSaved : 0u) |
-                   (region->reachable ? snapshot::kReachable : 0u) |
-                   (region->written ? snapshot::kWritten : 0u);
-    record.code_object = record_id(region->code_object);
-    record.reason_length = length(region->unsaved);
-    writer.add(record, RecordType::region, {region->unsaved});
-  }
 }
 
 }  // namespace kerncap::interpose::cuda

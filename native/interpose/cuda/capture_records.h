@@ -14,12 +14,10 @@ class CaptureRecords {
   void write(snapshot::CaptureWriter& writer);
 
  private:
-  void write_process(snapshot::CaptureWriter& writer);
   void write_device(snapshot::CaptureWriter& writer);
   void write_dispatch(snapshot::CaptureWriter& writer);
   void write_launch(snapshot::CaptureWriter& writer);
   void write_code(snapshot::CaptureWriter& writer);
-  void write_regions(snapshot::CaptureWriter& writer);
   [[nodiscard]] std::uint32_t record_id(std::uint32_t code) const;
 
   Capture& capture_;

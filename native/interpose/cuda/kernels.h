@@ -13,6 +13,7 @@
 
 #include "abi/cuda.h"
 #include "abi/cuda_cupti.h"
+#include "interpose/common/capture_requests.h"
 #include "interpose/common/code_store.h"
 #include "interpose/common/names.h"
 #include "interpose/cuda/cubin.h"
@@ -50,13 +51,6 @@ struct Kernel {
   std::shared_ptr<std::atomic<std::uint64_t>> calls;  // of this id, on all devices
   std::atomic<std::uint64_t> judged{0};               // the capture request that it was held against
   std::atomic<Match> match{Match::none};
-};
-
-// A kernel that a request may mean: of loaded code, launched or not.
-struct Candidate {
-  std::uint64_t id = 0;
-  std::string symbol;
-  std::string demangled;
 };
 
 class Kernels {

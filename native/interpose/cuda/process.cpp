@@ -127,7 +127,7 @@ void Process::housekeeping() {
   std::uint64_t flushed = 0;
   while (!stopping_.load(std::memory_order_acquire)) {
     const std::uint64_t now = live::monotonic_ns();
-    if (now - flushed > kFlushEveryNs && captures.active() == nullptr) {
+    if (now - flushed > kFlushEveryNs && !captures.is_active()) {
       activity.flush(false);
       flushed = now;
     }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <thread>
 
+#include "interpose/common/capture_steps.h"
 #include "interpose/common/memory_image.h"
 #include "interpose/hsa/api.h"
 #include "interpose/hsa/capture_records.h"
@@ -25,21 +26,7 @@ using live::CaptureState;
 
 namespace {
 
-constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kCopiesLimitNs = 1'000'000'000;
-
-class Cancelled : public std::exception {};
-
-std::string seconds(std::uint64_t ms) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g s", static_cast<double>(ms) / 1000);
-  return text;
-}
-
-void pause() {
-  const timespec step{0, 200'000};
-  ::nanosleep(&step, nullptr);
-}
 
 bool new_signal(hsa_signal_t* signal) {
   return api().core.hsa_signal_create_fn(1, 0, nullptr, signal) == HSA_STATUS_SUCCESS;
@@ -101,7 +88,7 @@ void Capture::set_state(CaptureState state) {
 }
 
 void Capture::check_cancelled() const {
-  if (cancelled_.load(std::memory_order_acquire)) throw Cancelled();
+  if (cancelled()) throw Cancelled();
 }
 
 void Capture::run() {
@@ -122,7 +109,10 @@ void Capture::run() {
   }
   control_.finished_ns = live::monotonic_ns();
   live::set_text(control_.message, sizeof control_.message, message);
-  if (outcome == CaptureState::done && request_.exit_after) leave_program();
+  if (outcome == CaptureState::done && request_.exit_after) {
+    process_.sink.record(row_, nth_, agent_.handle, complete_);
+    leave_program(process_.live->header(), control_);
+  }
   release();
   set_state(outcome);
   process_.captures.capture_ended();
@@ -134,13 +124,13 @@ void Capture::wait_for(hsa_signal_t signal, std::uint64_t deadline, const std::s
     process_.captures.poll();
     check_cancelled();
     if (live::monotonic_ns() >= deadline) throw Refused(what + " within " + seconds(request_.timeout_ms));
-    pause();
+    pause_briefly();
   }
 }
 
 void Capture::drain() {
   set_state(CaptureState::draining);
-  const std::uint64_t deadline = live::monotonic_ns() + request_.timeout_ms * kMs;
+  const std::uint64_t deadline = live::monotonic_ns() + request_.timeout_ms * kNsPerMs;
   wait_for(before_, deadline, "what was submitted before the dispatch on its queue did not complete");
   for (const auto& queue : process_.queues.all()) {
     if (!holds(*queue)) continue;
@@ -155,11 +145,11 @@ void Capture::drain() {
                       ": " + (running != nullptr ? demangle(running->symbol) : "something on it") +
                       " is still running");
       }
-      pause();
+      pause_briefly();
     }
   }
   const std::uint64_t copies_deadline = std::min(deadline, live::monotonic_ns() + kCopiesLimitNs);
-  while (!process_.copies.settled() && live::monotonic_ns() < copies_deadline) pause();
+  while (!process_.copies.settled() && live::monotonic_ns() < copies_deadline) pause_briefly();
 }
 
 void Capture::take() {
@@ -183,7 +173,7 @@ void Capture::take() {
 
   set_state(CaptureState::running);
   api().core.hsa_signal_store_screlease_fn(go_, 0);
-  wait_for(complete_, live::monotonic_ns() + request_.timeout_ms * kMs, "the dispatch did not complete");
+  wait_for(complete_, live::monotonic_ns() + request_.timeout_ms * kNsPerMs, "the dispatch did not complete");
 
   set_state(CaptureState::saving_changes);
   const std::uint64_t changes_began = live::monotonic_ns();
@@ -219,21 +209,6 @@ void Capture::release() {
   }
   core.hsa_signal_store_screlease_fn(after_, 0);
   // The four signals stay: packets that wait for them may still lie in queues.
-}
-
-void Capture::leave_program() {
-  process_.sink.record(row_, nth_, agent_.handle, complete_);
-  process_.live->header().state.store(static_cast<std::uint32_t>(live::ProcessState::exited),
-                                      std::memory_order_release);
-  // What the program has printed belongs to it; but a thread of it may hold a stream's lock for good.
-  std::atomic<bool> flushed{false};
-  std::thread([&flushed] {
-    std::fflush(nullptr);
-    flushed.store(true);
-  }).detach();
-  for (int i = 0; i < 5000 && !flushed.load(); ++i) pause();
-  set_state(CaptureState::done);
-  ::_exit(0);
 }
 
 }  // namespace kerncap::interpose

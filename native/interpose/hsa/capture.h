@@ -9,7 +9,6 @@
 // over, B and D are released and the capture is given up.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,7 +21,7 @@
 
 namespace kerncap::interpose {
 
-class Capture {
+class Capture : public RunningCapture {
  public:
   // Null when the runtime gives no signals.
   static std::unique_ptr<Capture> start(Process& process, const CaptureRequest& request,
@@ -36,8 +35,6 @@ class Capture {
   [[nodiscard]] abi::hsa_signal_t after() const { return after_; }
   [[nodiscard]] std::uint64_t id() const { return request_.sequence; }
 
-  void cancel() { cancelled_.store(true, std::memory_order_release); }
-
   // Starts the capture's thread, which ends in CaptureController::capture_ended and deletes this.
   void run_detached();
 
@@ -48,11 +45,9 @@ class Capture {
   void take();
   void drain();
   void wait_for(abi::hsa_signal_t signal, std::uint64_t deadline, const std::string& what);
-  void describe(snapshot::CaptureWriter& writer);
   void set_state(live::CaptureState state);
   void check_cancelled() const;
   void release();
-  [[noreturn]] void leave_program();
 
   Process& process_;
   live::Control& control_;
@@ -69,7 +64,6 @@ class Capture {
   abi::hsa_signal_t go_{};               // B
   abi::hsa_signal_t complete_{};         // C
   abi::hsa_signal_t after_{};            // D
-  std::atomic<bool> cancelled_{false};
 };
 
 }  // namespace kerncap::interpose

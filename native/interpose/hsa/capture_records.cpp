@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "interpose/common/image_regions.h"
 #include "interpose/common/names.h"
+#include "interpose/common/record_writing.h"
 #include "interpose/hsa/api.h"
 #include "interpose/hsa/memory_reader.h"
 #include "interpose/hsa/process.h"
@@ -17,38 +19,6 @@ namespace kerncap::interpose {
 using namespace abi;  // NOLINT: the ABI's own names
 using snapshot::RecordType;
 using snapshot::RegionKind;
-
-namespace {
-
-std::string link_target(const char* path) {
-  char text[4096];
-  const ssize_t n = ::readlink(path, text, sizeof text);
-  return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : std::string();
-}
-
-std::uint32_t length(const std::string& s) { return static_cast<std::uint32_t>(s.size()); }
-
-bool overlaps_any(const std::vector<ImageRegion>& sorted, std::uint64_t begin, std::uint64_t end) {
-  const auto next =
-      std::lower_bound(sorted.begin(), sorted.end(), end,
-                       [](const ImageRegion& r, std::uint64_t value) { return r.source.address < value; });
-  return next != sorted.begin() && std::prev(next)->source.end() > begin;
-}
-
-void insert_sorted(std::vector<ImageRegion>& sorted, ImageRegion region) {
-  const auto at =
-      std::lower_bound(sorted.begin(), sorted.end(), region.source.address,
-                       [](const ImageRegion& r, std::uint64_t value) { return r.source.address < value; });
-  sorted.insert(at, std::move(region));
-}
-
-std::uint64_t word_at(const std::vector<unsigned char>& bytes, std::size_t offset) {
-  std::uint64_t word = 0;
-  if (offset + sizeof word <= bytes.size()) std::memcpy(&word, bytes.data() + offset, sizeof word);
-  return word;
-}
-
-}  // namespace
 
 CaptureRecords::CaptureRecords(Process& process, const AgentInfo& agent, const Kernel& kernel,
                                std::uint64_t kernel_object)
@@ -200,48 +170,14 @@ void CaptureRecords::write_code(snapshot::CaptureWriter& writer, const MemoryIma
     record.load_bytes = code->load_bytes;
     record.load_delta = code->load_delta;
     writer.add(record, RecordType::code_object, {code->uri});
-    for (const LoadedVariable& variable : code->variables) {
-      snapshot::VariableRecord v{};
-      v.code_object = record.id;
-      v.name_length = length(variable.name);
-      v.address = variable.address;
-      v.bytes = variable.bytes;
-      writer.add(v, RecordType::variable, {variable.name});
-    }
-  }
-}
-
-void CaptureRecords::write_regions(snapshot::CaptureWriter& writer, const MemoryImage& image) {
-  for (const ImageRegion* region : image.image()) {
-    snapshot::RegionRecord record{};
-    record.id = region->id;
-    record.kind = region->source.kind;
-    record.address = region->source.address;
-    record.bytes = region->source.bytes;
-    record.pre_offset = region->pre_offset;
-    record.flags = (region->unsaved.empty() ? snapshot::kSaved : 0u) |
-                   (region->reachable ? snapshot::kReachable : 0u) |
-                   (region->written ? snapshot::kWritten : 0u);
-    record.code_object = record_id(region->code_object);
-    record.pool_flags = region->source.pool_flags;
-    record.reason_length = length(region->unsaved);
-    writer.add(record, RecordType::region, {region->unsaved});
+    for (const LoadedVariable& variable : code->variables)
+      write_variable(writer, record.id, variable.name, variable.address, variable.bytes);
   }
 }
 
 void CaptureRecords::write(snapshot::CaptureWriter& writer, const DispatchFacts& facts,
                            const std::vector<unsigned char>& kernargs, const MemoryImage& image) {
-  timespec now;
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  const std::string executable = link_target("/proc/self/exe"), directory = link_target("/proc/self/cwd");
-  snapshot::ProcessRecord process{};
-  process.realtime_ns =
-      static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
-  process.pid = static_cast<std::uint32_t>(::getpid());
-  process.executable_length = length(executable);
-  process.directory_length = length(directory);
-  process.runtime_length = length(process_.runtime.text);
-  writer.add(process, RecordType::process, {executable, directory, process_.runtime.text});
+  write_process(writer, process_.runtime.text);
 
   std::uint64_t clock_hz = 0;
   api().core.hsa_system_get_info_fn(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &clock_hz);
@@ -296,7 +232,7 @@ void CaptureRecords::write(snapshot::CaptureWriter& writer, const DispatchFacts&
   kernarg.length = kernargs.size();
   writer.add(kernarg, RecordType::kernarg,
              {{reinterpret_cast<const char*>(kernargs.data()), kernargs.size()}});
-  write_regions(writer, image);
+  write_regions(writer, image, [this](std::uint32_t loaded_id) { return record_id(loaded_id); });
 }
 
 }  // namespace kerncap::interpose

@@ -55,7 +55,6 @@ class CaptureRecords {
 
  private:
   void write_code(snapshot::CaptureWriter& writer, const MemoryImage& image);
-  void write_regions(snapshot::CaptureWriter& writer, const MemoryImage& image);
   [[nodiscard]] std::uint32_t record_id(std::uint32_t loaded_id) const;
   // The buffer through which the kernel could call its host; 0: none.
   [[nodiscard]] std::uint64_t hostcall_buffer(const std::vector<unsigned char>& kernargs) const;

@@ -12,17 +12,12 @@
 #include <new>
 #include <thread>
 
+#include "interpose/common/names.h"
 #include "interpose/hsa/api.h"
 
 namespace kerncap::interpose {
 
 using namespace abi;  // NOLINT: the ABI's own names
-
-std::string hex(std::uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 namespace {
 

@@ -13,9 +13,6 @@
 
 namespace kerncap::interpose {
 
-// "0x7f12..."
-std::string hex(std::uint64_t value);
-
 // False when some of it is not mapped.
 bool read_own_memory(std::uint64_t address, void* out, std::size_t bytes);
 
