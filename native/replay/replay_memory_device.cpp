@@ -7,6 +7,7 @@
 
 #include "replay/error.h"
 #include "replay/replay_memory.h"
+#include "replay/reserve.h"
 #include "replay/upload.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -83,14 +84,7 @@ void ReplayMemory::map_vmem(Span& span) {
 
 void ReplayMemory::map_host(Span& span, bool from_file) {
   void* const at = reinterpret_cast<void*>(span.range.base);
-  void* const got = ::mmap(at, span.range.bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got != at) {
-    const int error = errno;
-    if (got != MAP_FAILED) ::munmap(got, span.range.bytes);
-    throw ReplayError(ErrorClass::collision, "cannot map " + hex(span.range.base) + "-" +
-                                                 hex(span.range.end()) + ": " + std::strerror(error));
-  }
+  map_own(span.range);
   if (from_file) {
     const RegionRecord& region = capture_.regions[span.regions.front()].record;
     pre_.map_private(region.pre_offset, region.bytes, region.address);

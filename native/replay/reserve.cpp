@@ -63,6 +63,17 @@ bool Reservation::release(const Range& range) {
   return munmap(reinterpret_cast<void*>(range.base), range.bytes) == 0;
 }
 
+void map_own(const Range& range) {
+  void* const at = reinterpret_cast<void*>(range.base);
+  void* const got = ::mmap(at, range.bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == at) return;
+  const int error = errno;
+  if (got != MAP_FAILED) ::munmap(got, range.bytes);
+  throw ReplayError(ErrorClass::collision,
+                    "cannot map " + hex(range.base) + "-" + hex(range.end()) + ": " + std::strerror(error));
+}
+
 std::string mapped_there(const Range& range) {
   std::FILE* maps = std::fopen("/proc/self/maps", "re");
   if (maps == nullptr) return "something";

@@ -40,6 +40,9 @@ class Reservation {
 
 Range whole_pages(const Range& range);
 
+// Maps memory of this process at exactly that range of whole pages. Throws ReplayError (collision).
+void map_own(const Range& range);
+
 // What /proc/self/maps has in `range`: "/usr/lib/libc.so.6 at 0x7f...-0x7f...", or "nothing".
 std::string mapped_there(const Range& range);
 

@@ -12,6 +12,7 @@
 namespace kerncap::replay {
 
 inline constexpr const char* kDefaultRuntime = "libhsa-runtime64.so.1";
+inline constexpr const char* kRuntimeName = "the HSA runtime";
 
 struct Agent {
   abi::hsa_agent_t handle{};

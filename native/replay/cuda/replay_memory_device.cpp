@@ -11,6 +11,7 @@
 #include "replay/cuda/block_hash.h"
 #include "replay/error.h"
 #include "replay/replay_memory.h"
+#include "replay/reserve.h"
 #include "replay/upload.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -115,14 +116,7 @@ void ReplayMemory::map_vmem(Span& span) {
 
 void ReplayMemory::map_host(Span& span, bool) {
   void* const at = reinterpret_cast<void*>(span.range.base);
-  void* const got = ::mmap(at, span.range.bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got != at) {
-    const int error = errno;
-    if (got != MAP_FAILED) ::munmap(got, span.range.bytes);
-    throw ReplayError(ErrorClass::collision, "cannot map " + hex(span.range.base) + "-" +
-                                                 hex(span.range.end()) + ": " + std::strerror(error));
-  }
+  map_own(span.range);
   runtime_->check(runtime_->cuda.cuMemHostRegister(at, span.range.bytes,
                                                    kCudaHostRegisterPortable | kCudaHostRegisterDeviceMap),
                   "registering host memory at " + hex(span.range.base));

@@ -16,6 +16,7 @@
 namespace kerncap::replay {
 
 inline constexpr const char* kDefaultRuntime = "libcuda.so.1";
+inline constexpr const char* kRuntimeName = "NVIDIA's driver";
 
 struct Agent {
   abi::CUdevice handle = 0;
