@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 from hip_tree import Tree
 from project import program, reproducer
-from workbench_stage import Bench, FakeBench, Result, WorkbenchApp, failing, workbench
+from workbench_stage import FakeBench, Result, failing, real_workbench, workbench
 
 from kerncap.core import manifest
 from kerncap.core.errors import DeviceError
-from kerncap.tui.settings import Remembered, Settings
-from kerncap.tui.workbench.screen import WorkbenchScreen
 from support.build import build_program
 from support.package import APP
 
@@ -93,16 +91,8 @@ async def test_on_the_simulated_gpu(tmp_path: Path) -> None:
         capture_output=True,
         timeout=200,
     )
-    app = WorkbenchApp(
-        lambda: WorkbenchScreen(out, "sim:gfx942"),
-        below=True,
-        device="sim:gfx942",
-        settings=Settings(),
-        remembered=Remembered(),
-    )
-    async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.pause()
-        bench = Bench(app, pilot, None, out, [0.0])  # type: ignore[arg-type]
+    async with real_workbench(out) as bench:
+        app, pilot = bench.app, bench.pilot
         await bench.attempts(1)
         assert "attempt 1 IDENTICAL" in bench.line("result")
         assert "1.000x SAME" in bench.line("result")

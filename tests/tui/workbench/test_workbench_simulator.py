@@ -9,13 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from workbench_stage import Bench, WorkbenchApp
+from workbench_stage import real_workbench
 
 from kerncap.core.errors import KerncapError
 from kerncap.core.iterations import list_iterations
 from kerncap.demo.edits import HOIST, WRONG
-from kerncap.tui.settings import Remembered, Settings
-from kerncap.tui.workbench.screen import WorkbenchScreen
 from support.package import APP
 
 
@@ -62,17 +60,8 @@ def replayers() -> list[int]:
 
 async def test_the_whole_loop_on_the_simulated_gpu(extracted: Path) -> None:
     clock = [0.0]
-    app = WorkbenchApp(
-        lambda: WorkbenchScreen(extracted, "sim:gfx942"),
-        below=True,
-        device="sim:gfx942",
-        settings=Settings(),
-        remembered=Remembered(),
-        clock=lambda: clock[0],
-    )
-    async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.pause()
-        bench = Bench(app, pilot, None, extracted, clock)  # type: ignore[arg-type]
+    async with real_workbench(extracted, clock=clock) as bench:
+        app, pilot = bench.app, bench.pilot
         await bench.attempts(1)
         assert "IDENTICAL" in bench.rows()[0]
         assert "1.000x" in bench.rows()[0]
@@ -132,16 +121,8 @@ async def test_the_whole_loop_on_the_simulated_gpu(extracted: Path) -> None:
 
 
 async def test_the_reproducer_goes_while_it_is_open_and_comes_back(extracted: Path) -> None:
-    app = WorkbenchApp(
-        lambda: WorkbenchScreen(extracted, "sim:gfx942"),
-        below=True,
-        device="sim:gfx942",
-        settings=Settings(),
-        remembered=Remembered(),
-    )
-    async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.pause()
-        bench = Bench(app, pilot, None, extracted, [0.0])  # type: ignore[arg-type]
+    async with real_workbench(extracted) as bench:
+        app, pilot = bench.app, bench.pilot
         await bench.until(lambda: bench.screen.model.ready and not bench.screen.busy, "the loop")
         known = len(list_iterations(extracted))
         aside = extracted.with_name("aside")
@@ -160,16 +141,8 @@ async def test_the_reproducer_goes_while_it_is_open_and_comes_back(extracted: Pa
 
 
 async def test_leaving_ends_the_replayer(extracted: Path) -> None:
-    app = WorkbenchApp(
-        lambda: WorkbenchScreen(extracted, "sim:gfx942"),
-        below=False,
-        device="sim:gfx942",
-        settings=Settings(),
-        remembered=Remembered(),
-    )
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        bench = Bench(app, pilot, None, extracted, [0.0])  # type: ignore[arg-type]
+    async with real_workbench(extracted, size=(80, 24), below=False) as bench:
+        app = bench.app
         await bench.until(lambda: bench.screen.model.ready, "the loop")
         assert replayers()
         app.close_down()  # as quit, HUP and TERM do

@@ -202,6 +202,29 @@ async def workbench(
             bench.hold.set()
 
 
+@asynccontextmanager
+async def real_workbench(
+    directory: Path,
+    *,
+    size: tuple[int, int] = (120, 40),
+    below: bool = True,
+    clock: list[float] | None = None,
+) -> AsyncIterator[Bench]:
+    """Opens the workbench on a reproducer of sim:gfx942 with the replayer itself; `clock` stands for time."""
+    turned: dict[str, Any] = {} if clock is None else {"clock": lambda: clock[0]}
+    app = WorkbenchApp(
+        lambda: WorkbenchScreen(directory, "sim:gfx942"),
+        below=below,
+        device="sim:gfx942",
+        settings=Settings(),
+        remembered=Remembered(),
+        **turned,
+    )
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        yield Bench(app, pilot, None, directory, clock or [0.0])  # type: ignore[arg-type]
+
+
 def failing(count: int = 40) -> dict[str, Any]:
     """A validation document with `count` wrong floats in one region, as core/validate.py writes it."""
     elements = [
