@@ -25,36 +25,25 @@ def worked_on(directory: Path, fresh: Path) -> str | None:
             return "attempts"
     except OSError:
         pass
+    captured: dict[str, bytes] = {}
     if (directory / NAME).exists():
         try:
-            present = present_sources(directory)
-            if any(present.get(name) != text for name, text in captured_sources(directory).items()):
-                return "edited sources"
+            captured, present = captured_sources(directory), present_sources(directory)
         except (KerncapError, OSError):
             return "sources that cannot be compared"
+        if any(present.get(name) != text for name, text in captured.items()):
+            return "edited sources"
     try:
-        written = {*os.listdir(fresh), *_MADE}
-        foreign = sorted(name for name in os.listdir(directory) if name not in written)
+        known = {*os.listdir(fresh), *_MADE, *(Path(name).parts[0] for name in captured)}
+        foreign = sorted(name for name in os.listdir(directory) if name not in known)
     except OSError:
         return "files that cannot be listed"
-    sources = {Path(name).parts[0] for name in _sources(directory)}
-    foreign = [name for name in foreign if name not in sources]
     return f"files of its own ({foreign[0]})" if foreign else None
-
-
-def _sources(directory: Path) -> list[str]:
-    try:
-        return [name for name in captured_sources(directory) if name]
-    except (KerncapError, OSError):
-        return []
 
 
 def put_aside(directory: Path, place: Path) -> Path:
     """Moves `directory` to `place`.old, or .old-2 and so on, and returns where it is now."""
-    for number in itertools.count(1):
-        kept = place.with_name(f"{place.name}.old" + (f"-{number}" if number > 1 else ""))
-        if os.path.lexists(kept):
-            continue
-        os.rename(directory, kept)
-        return kept
-    raise AssertionError
+    names = itertools.chain([f"{place.name}.old"], (f"{place.name}.old-{n}" for n in itertools.count(2)))
+    kept = next(path for name in names if not os.path.lexists(path := place.with_name(name)))
+    os.rename(directory, kept)
+    return kept
