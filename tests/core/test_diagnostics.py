@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kerncap.core.diagnostics import Diagnostic, counts, first_error, parse
+from kerncap.core.diagnostics import Diagnostic, counts, first_error, first_error_text, parse
 
 CLANG = """\
 In file included from kernel_variant.cpp:5:
@@ -152,3 +152,22 @@ def test_the_compilers_own_output(tmp_path: Path) -> None:
     )
     found = [d for d in parse(done.stderr) if d.severity == "error" and d.path]
     assert [(Path(d.path).name, d.line, d.column) for d in found] == [("k.c", 2, 10), ("k.c", 4, 23)]
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        (
+            "In file included from /p/unit.hip:2:\n/p/k.h:4:10: fatal error: 'm.h' file not found\n",
+            "/p/k.h:4:10: error: 'm.h' file not found",
+        ),
+        (
+            '/p/k.cu(7): warning #177-D: unused\n/p/k.cu(9): error: expected a ";"\n',
+            '/p/k.cu:9: error: expected a ";"',
+        ),
+        ("nvcc fatal   : Unknown option '-zz'\n", "error: Unknown option '-zz'"),
+        ("\n  nothing that is known\nmore\n", "nothing that is known"),
+    ],
+)
+def test_the_first_error_as_text(output: str, said: str) -> None:
+    assert first_error_text(output) == said

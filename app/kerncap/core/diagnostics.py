@@ -90,6 +90,16 @@ def first_error(diagnostics: Sequence[Diagnostic]) -> int | None:
     return next(iter(placed or errors), None)
 
 
+def first_error_text(output: str) -> str:
+    """What a compiler says first that is an error, on one line; else its first line."""
+    found = parse(output)
+    index = first_error(found)
+    if index is not None:
+        place = f"{found[index].place}: " if found[index].place else ""
+        return f"{place}error: {found[index].message}"
+    return next((line.strip() for line in output.splitlines() if line.strip()), "")
+
+
 def counts(diagnostics: Sequence[Diagnostic]) -> tuple[int, int]:
     """(errors, warnings)."""
     kinds = [d.severity for d in diagnostics]

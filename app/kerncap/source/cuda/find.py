@@ -17,6 +17,7 @@ from pathlib import Path
 from kerncap.core.compile_command import CompileCommand, with_defines
 from kerncap.core.cuda_libraries import library_of
 from kerncap.core.device_compile import Probe
+from kerncap.core.diagnostics import first_error_text
 from kerncap.core.errors import KerncapError
 from kerncap.core.nvcc_command import expand_options_files, is_nvcc
 from kerncap.core.nvcc_compile import NvccCompile
@@ -211,10 +212,10 @@ class _Search:
             return f"The search for the unit that defines {name} was ended after {request.timeout_s:g} s."
         failure = next(iter(self.failures.values()), None)
         if failure is not None:
-            first = failure.output.strip().splitlines()[:1] if isinstance(failure, CompileError) else []
+            said = first_error_text(failure.output) if isinstance(failure, CompileError) else ""
             return (
                 f"No unit that compiles here defines {request.symbol}. The first that did not compile: "
-                f"{failure.message}{' ' + first[0] if first else ''}"
+                f"{failure.message}{' ' + said if said else ''}"
             )
         if self.sites:
             where = self.sites[0]

@@ -17,7 +17,7 @@ from pathlib import Path
 from kerncap.core.codeobject import CodeObject, read_code_object, read_file
 from kerncap.core.compile_command import CompileCommand, with_defines
 from kerncap.core.device_compile import DeviceCompile, Probe
-from kerncap.core.diagnostics import first_error, parse
+from kerncap.core.diagnostics import first_error_text
 from kerncap.core.dwarf import KernelDebug, kernel_debug
 from kerncap.core.errors import DeviceError, KerncapError
 from kerncap.core.toolchain import CompileError
@@ -279,16 +279,6 @@ def _textual_dependencies(command: CompileCommand) -> list[Path]:
     return list(found)
 
 
-def _first_error(output: str) -> str:
-    """What a compiler says first that is an error, on one line; else its first line."""
-    found = parse(output)
-    index = first_error(found)
-    if index is not None:
-        place = f"{found[index].place}: " if found[index].place else ""
-        return f"{place}error: {found[index].message}"
-    return next((line.strip() for line in output.splitlines() if line.strip()), "")
-
-
 def _reason(search: _Search) -> str:
     """Why there is nothing to recompile, and what would help."""
     request = search.request
@@ -304,7 +294,7 @@ def _reason(search: _Search) -> str:
     if failure is not None:
         said = failure.output if isinstance(failure, CompileError) else ""
         text = f"No unit that compiles here defines {request.symbol}. {failure.message}"
-        text += f" {detail.rstrip('.')}." if (detail := _first_error(said)) else ""
+        text += f" {detail.rstrip('.')}." if (detail := first_error_text(said)) else ""
         known = bool(search.database.commands)
         return text if known else f"{text} No compile_commands.json says how the program is compiled."
     if search.sites:
