@@ -135,6 +135,7 @@ struct LiveHeader {
   char runtime[256];                      // path of the HSA/CUDA runtime and its version
   char message[1024];                     // a warning of the interposer's, e.g. why it cannot time
   std::atomic<std::uint64_t> allocated;   // bytes that the program has from the runtime now
+  std::atomic<std::uint32_t> sampling;    // 1 once the process has stopped timing every dispatch
 };
 static_assert(sizeof(LiveHeader) <= 4096);
 

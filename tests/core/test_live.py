@@ -89,6 +89,15 @@ def test_every_row_of_the_table(tmp_path: Path) -> None:
     assert kernels[0].name == "(kernels beyond the table)"
 
 
+def test_a_process_says_whether_it_times_a_sample(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "1-1.live")
+    writer.add("k")
+    with LiveReader(tmp_path) as reader:
+        assert not reader.snapshot().processes[0].sampling
+        writer.header["sampling"] = 1
+        assert reader.snapshot().processes[0].sampling
+
+
 def test_damaged_and_foreign_files_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "1-1.live").write_bytes(b"")
     (tmp_path / "2-1.live").write_bytes(b"x" * 8192)

@@ -151,6 +151,7 @@ LIVE_HEADER = _struct(
         ("runtime", "S256"),
         ("message", "S1024"),
         ("allocated", "<u8"),
+        ("sampling", "<u4"),
     ]
 )
 

@@ -102,6 +102,7 @@ class ProcessStats:
     own_ns: int
     kernels: list[KernelStats]
     allocated: int = 0  # bytes that the program has from the runtime
+    sampling: bool = False  # whether it has stopped timing every dispatch: some then are counted only
 
 
 @dataclass(slots=True)
@@ -229,6 +230,7 @@ class LiveFile:
             own_ns=int(header["own_ns"]),
             kernels=self._kernels(rows, mapped),
             allocated=int(header["allocated"]),
+            sampling=bool(header["sampling"]),
         )
 
     def _keep_monotonic(self, rows: NDArray[np.void]) -> None:
