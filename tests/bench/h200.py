@@ -452,10 +452,18 @@ def real(bench: Bench) -> None:
             bench.row(f"captured, replayed, validated: {title}", verdict, good=good, note=note)
 
 
+def triton(bench: Bench) -> None:
+    """Triton's kernels and Inductor's: see h200_triton_rows.py."""
+    from h200_triton_rows import triton as rows
+
+    rows(bench)
+
+
 SECTIONS: dict[str, tuple[Callable[[Bench], None], float]] = {
     "fidelity": (fidelity, 60),
     "self-test": (self_test, 75),
     "real": (real, 120),
+    "triton": (triton, 170),
     "times": (times, 70),
     "edit-loop": (edit_loop, 60),
     "validation": (validation, 100),
