@@ -64,7 +64,7 @@ void Module::find_kernel(const std::string& symbol) {
   info(abi::HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_PRIVATE_SEGMENT_SIZE, &private_bytes_);
   if (agent_.lds_bytes != 0 && group_bytes_ > agent_.lds_bytes) {
     throw ReplayError(ErrorClass::usage, symbol + " in " + name_ + " needs " + std::to_string(group_bytes_) +
-                                             " bytes of LDS a workgroup; " + agent_.name + " has " +
+                                             kGroupMemory + agent_.name + " has " +
                                              std::to_string(agent_.lds_bytes));
   }
 }

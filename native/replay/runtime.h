@@ -13,6 +13,7 @@ namespace kerncap::replay {
 
 inline constexpr const char* kDefaultRuntime = "libhsa-runtime64.so.1";
 inline constexpr const char* kRuntimeName = "the HSA runtime";
+inline constexpr const char* kGroupMemory = " bytes of LDS a workgroup; ";
 
 struct Agent {
   abi::hsa_agent_t handle{};

@@ -114,7 +114,7 @@ unsigned Session::add(std::unique_ptr<Module> module, std::uint32_t private_byte
   }
   if (agent_.lds_bytes != 0 && group_bytes > agent_.lds_bytes) {
     throw ReplayError(ErrorClass::usage, module->name() + " needs " + std::to_string(group_bytes) +
-                                             " bytes of LDS a workgroup; " + agent_.name + " has " +
+                                             kGroupMemory + agent_.name + " has " +
                                              std::to_string(agent_.lds_bytes));
   }
   Variant variant;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 import kerncap
 from kerncap.core.units import duration, size
+from support.texts import shown_strings
 
 BINARY = re.compile(r"\b[KMGT]iB\b")
 
@@ -34,23 +34,6 @@ def test_sizes_are_decimal(value: float, text: str) -> None:
 )
 def test_times(ns: float, text: str) -> None:
     assert duration(ns) == text
-
-
-def shown_strings(path: Path) -> list[str]:
-    """The strings of a module that are not its docstrings."""
-    tree = ast.parse(path.read_text())
-    documents = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
-    }
-    return [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents
-    ]
 
 
 def test_nothing_that_is_shown_has_binary_units() -> None:

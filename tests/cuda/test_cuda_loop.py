@@ -177,7 +177,7 @@ def test_extract_from_the_command_line_speaks_of_threads_and_blocks(gpu: FakeGpu
     words = ("extract", "saxpy", "--device", "cuda:0", "-o", tmp_path / "out", "--", *gpu.command("saxpy", 3))
     text = command(*words)
     assert re.search(r"^saxpy \([0-9a-f]{16}\), dispatch 1, on cuda:0$", text, re.M)
-    assert "100096x1x1 threads in blocks of 256x1x1" in text
+    assert "grid      391x1x1 blocks of 256x1x1 threads (100096 in all)" in text
     assert "baseline  IDENTICAL" in text
     assert kerncap.validate(tmp_path / "out", device="cuda:0").verdict == "IDENTICAL"
 

@@ -215,9 +215,13 @@ def test_capture_without_source_names_the_launch_as_cuda_does(tmp_path: Path) ->
     info = write_reproducer(written, tmp_path)
     assert info.variant is None
     readme = (tmp_path / "README.md").read_text()
-    assert "4 x 1 x 1 blocks of 64 x 1 x 1 threads" in readme
-    assert "of 2 x 1 x 1 blocks" in readme
-    assert "VGPR" not in readme
+    assert (
+        "| grid | `4 x 1 x 1 blocks of 64 x 1 x 1 threads (256 in all), in clusters of 2 x 1 x 1 blocks` |"
+        in readme
+    )
+    assert "| shared | `0 B static, 512 B dynamic a block` |" in readme
+    assert "HSACO=other.cubin" in readme
+    assert "VGPR" not in readme + (tmp_path / "Makefile").read_text()
     document = manifest.read(written)
     assert document["cuda"]["grid_blocks"] == [4, 1, 1]
     assert document["cuda"]["dynamic_shared_bytes"] == 512

@@ -128,7 +128,7 @@ def test_the_pinned_configuration_is_one_edit(extract: Extract, tmp_path: Path) 
     extract("matmul_kernel", "kernels.py", "matmul")
     out = tmp_path / "out"
     text = (out / "kernel_variant.py").read_text()
-    assert '"grid": (4, 3, 1),  # programs, not work-items' in text
+    assert '"grid": (4, 3, 1),  # programs, not threads' in text
     assert '"num_warps": 1' in text
     edit(out, ('"grid": (4, 3, 1)', '"grid": (2, 3, 1)'), ('"num_warps": 1', '"num_warps": 4'))
     edit(out, ("'BM': 16", "'BM': 32"))

@@ -122,6 +122,16 @@ async def test_the_result_opens_the_workbench(own_home: Path) -> None:
         assert st.opened == [where]
 
 
+async def test_the_result_on_an_nvidia_gpu_is_in_blocks_of_threads(own_home: Path) -> None:
+    async with stage() as st:
+        await opened(st)
+        await st.press("enter")
+        taken = result(own_home / "isolated/saxpy", device="cuda:0", arch="sm_90")
+        st.screen.post_message(ExtractionEnded(taken))
+        await st.settle()
+        assert "128 x 1 x 1 blocks of 64 x 1 x 1 threads (8192 in all)" in st.text()
+
+
 async def test_a_result_without_source_says_what_enter_does(own_home: Path) -> None:
     async with stage() as st:
         await opened(st)
@@ -238,11 +248,11 @@ async def test_more_than_the_disk_holds_is_said(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_grids() -> None:
-    assert parse_grid("") is None
-    assert parse_grid(" 512, 2 ") == (512, 2, 1)
+    assert parse_grid("", "threads") is None
+    assert parse_grid(" 512, 2 ", "threads") == (512, 2, 1)
     for bad in ("a", "1,2,3,4", "0", "-1"):
-        with pytest.raises(UsageError):
-            parse_grid(bad)
+        with pytest.raises(UsageError, match=r"three positive numbers \(threads: 512"):
+            parse_grid(bad, "threads")
 
 
 def test_a_free_name_for_the_output(own_home: Path) -> None:

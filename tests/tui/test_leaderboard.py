@@ -346,6 +346,20 @@ async def test_the_detail_pane_has_everything() -> None:
         assert "8.192 us to 16.38 us" in text
 
 
+async def test_the_detail_pane_speaks_of_an_nvidia_gpu_as_cuda_does() -> None:
+    devices = ("0\tsm_90\tnvptx64-nvidia-cuda--sm_90\tNVIDIA H200",)
+    async with stage() as st:
+        await st.show(kernel(0, dynamic_lds_bytes=9000), devices=devices, simulated=False)
+        text = st.text()
+        for part in (
+            "128 x 1 x 1 blocks of 64 x 1 x 1 threads (8192 in all)",
+            "40 registers a thread, shared memory 4096 B (as launched: 9000 B) a block, local memory 0 B a",
+        ):
+            assert part in text
+        await st.press("e")
+        assert "any; the last was 8192,1,1 threads" in st.text()
+
+
 @pytest.mark.parametrize(
     ("name", "takes"),
     [

@@ -11,6 +11,7 @@ from kerncap.cli.output import ProgressLine, device_option, emit_json, json_opti
 from kerncap.cli.parameters import PATH, SECONDS
 from kerncap.core.capture_run import CAPTURE_LIMIT_S, STAGES, Progress
 from kerncap.core.control import MOST_DISPATCHES
+from kerncap.core.device_words import words_of
 from kerncap.core.devices import resolve_device
 from kerncap.core.extract import LANGUAGE_CHOICES, ExtractResult, baseline_error, extract
 from kerncap.core.extract_running import extract_running
@@ -66,9 +67,7 @@ def show(result: ExtractResult) -> None:
     say()  # the program may have been ended in the middle of a line
     name = one_line(instance_name(result.demangled) or result.kernel, 160)
     say(f"{name} ({result.id}), dispatch {result.dispatch}, on {result.device}")
-    grid, block = ("x".join(map(str, v)) for v in (result.grid, result.block))
-    cuda = result.device.startswith("cuda")
-    say(f"  grid      {grid} {'threads in blocks' if cuda else 'work-items in workgroups'} of {block}")
+    say(f"  grid      {words_of(result.arch).launch(result.grid, result.block)}")
     say(
         f"  memory    {result.regions} regions, {size(result.bytes)} ({size(result.bytes_on_disk)} on disk), "
         f"{size(result.changed_bytes)} changed; saved in {result.snapshot_s:.3f} s"
@@ -108,7 +107,7 @@ def show(result: ExtractResult) -> None:
     metavar="DIR",
     help="In programs that run already with this session (kerncap env).",
 )
-@click.option("--grid", metavar="X,Y,Z", help="Only a dispatch with this grid, in work-items.")
+@click.option("--grid", metavar="X,Y,Z", help="Only one with this grid, in work-items (CUDA: threads).")
 @click.option("--source-dir", type=PATH, metavar="DIR", help="Where the program's source is.")
 @click.option(
     "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Defined when the kernel is recompiled."
@@ -200,6 +199,8 @@ def _grid(text: str | None) -> tuple[int, int, int] | None:
         return None
     parts = text.replace("x", ",").split(",")
     if not 1 <= len(parts) <= 3 or not all(part.isdigit() and 0 < int(part) < 2**32 for part in parts):
-        raise click.BadParameter(f"{text!r} is no grid; write X,Y,Z in work-items", param_hint="--grid")
+        raise click.BadParameter(
+            f"{text!r} is no grid; write X,Y,Z in work-items (CUDA: threads)", param_hint="--grid"
+        )
     x, y, z = (*map(int, parts), 1, 1)[:3]
     return x, y, z

@@ -14,6 +14,7 @@ from kerncap.cli.parameters import PATH
 from kerncap.core import manifest
 from kerncap.core.captures import open_capture
 from kerncap.core.codeobject import CodeObject, Kernel, read_file
+from kerncap.core.device_words import words_of
 from kerncap.core.dwarf import parameters_by_kernel, with_names
 from kerncap.core.errors import DamagedCaptureError, KerncapError, UsageError
 from kerncap.core.names import one_line
@@ -68,6 +69,10 @@ def _object_document(code: CodeObject) -> dict[str, Any]:
     return document
 
 
+def _cell(value: Any) -> str:
+    return str(len(value)) if isinstance(value, list) else one_line(str(value))
+
+
 def _file(path: Path, as_json: bool) -> int:
     objects: Iterator[dict[str, Any]] = (_object_document(code) for code in read_file(path))
     if as_json:
@@ -82,24 +87,10 @@ def _file(path: Path, as_json: bool) -> int:
         )
         if document["problem"]:
             say(f"  {document['problem']}")
-        rows = [
-            [
-                str(k["vgprs"]),
-                str(k["sgprs"]),
-                str(k["lds_bytes"]),
-                str(k["scratch_bytes"]),
-                str(k["kernarg_bytes"]),
-                str(len(k["arguments"])),
-                one_line(k["name"]),
-            ]
-            for k in document["kernels"]
-        ]
-        if rows and str(document["target"]).startswith("sm_"):
-            rows = [[row[0], *row[2:]] for row in rows]
-            headings = ["registers", "shared", "stack", "parameters", "of them", "kernel"]
-            say("\n".join("  " + line for line in plain_table(headings, rows).splitlines()))
-        elif rows:
-            table = plain_table(["vgprs", "sgprs", "LDS", "scratch", "kernarg", "arguments", "kernel"], rows)
+        columns = words_of(document["target"]).columns
+        rows = [[_cell(kernel[key]) for _, key in columns] for kernel in document["kernels"]]
+        if rows:
+            table = plain_table([heading for heading, _ in columns], rows)
             say("\n".join("  " + line for line in table.splitlines()))
         for variable in document["variables"]:
             say(f"  variable {one_line(variable['name'])}: {variable['bytes']} bytes")
@@ -120,21 +111,6 @@ def _value(argument: dict[str, Any]) -> str:
     return text
 
 
-def _cuda(launch: dict[str, Any]) -> None:
-    """The launch as CUDA has it: the grid in blocks."""
-    grid, block = ("x".join(map(str, launch[key])) for key in ("grid_blocks", "block"))
-    cluster = launch["cluster"]
-    text = f"{grid} blocks of {block} threads"
-    if cluster:
-        text += f", in clusters of {'x'.join(map(str, cluster))}"
-    say(f"  launch    {text}{', cooperative' if launch['cooperative'] else ''}")
-    say(
-        f"  shared    {size(launch['static_shared_bytes'])} static, {size(launch['dynamic_shared_bytes'])} "
-        f"dynamic; {size(launch['local_bytes'])} local a thread"
-    )
-    say(f"  registers {launch['registers']} a thread")
-
-
 def _capture(path: Path, as_json: bool) -> int:
     opened = open_capture(path, verify=True)
     document = opened.manifest
@@ -143,20 +119,15 @@ def _capture(path: Path, as_json: bool) -> int:
         return 0
     kernel, dispatch, device, memory = (document[key] for key in ("kernel", "dispatch", "device", "memory"))
     clock = " (simulated)" if device["simulated"] else ""
-    grid, block = ("x".join(map(str, dispatch[key])) for key in ("grid", "block"))
     say(f"{one_line(kernel['demangled'])}")
     say(f"  symbol    {one_line(kernel['symbol'])}")
     say(f"  id        {kernel['id']}")
     say(f"  device    {device['arch']}{clock}, {device['isa']}")
     say(f"  dispatch  {dispatch['nth']} of the kernel, {dispatch['nth_overall']} in all")
-    if "cuda" not in document:
-        say(f"  grid      {grid} work-items in workgroups of {block}; LDS {size(dispatch['lds_bytes'])}")
     if dispatch["duration_ns"] is not None:
         say(f"  time      {duration(dispatch['duration_ns'])}{clock}")
-    if "cuda" in document:
-        _cuda(document["cuda"])
-    elif "vgprs" in kernel:
-        say(f"  registers {kernel['vgprs']} VGPRs, {kernel['sgprs']} SGPRs")
+    for label, text in words_of(device["arch"]).launch_lines(document):
+        say(f"  {label:<9} {text}")
     say(
         f"  memory    {memory['regions']} regions, {size(memory['bytes'])} ({memory['mode']}); "
         f"{size(memory['changed_bytes'])} changed"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kerncap.core import triton_record
 from kerncap.core.control import CaptureRequest, CaptureStatus, Session, process_start
+from kerncap.core.device_words import words_of_devices
 from kerncap.core.devices import Device, full_environment
 from kerncap.core.errors import UsageError, WorkloadError
 from kerncap.core.layout import CaptureState, MemoryMode
@@ -283,7 +284,8 @@ class _Run:
                 workload_exit_code=ended.exit_code,
                 **self._details(),
             )
-        kernels = self.reader.snapshot().kernels
+        snapshot = self.reader.snapshot()
+        kernels = snapshot.kernels
         found = matching(pattern, kernels)
         if found and status.state == CaptureState.AMBIGUOUS:
             return Ambiguous(tuple(found))
@@ -294,9 +296,11 @@ class _Run:
                 **self._details(),
             )
         if found and any(self.request.grid):
+            items = words_of_devices(line for process in snapshot.processes for line in process.devices).items
             raise WorkloadError(
                 f"{one_line(found[0].name, 160)} was launched, but never with the grid "
-                f"{by(self.request.grid)} (work-items, --grid); its last dispatch had {by(found[0].grid)}",
+                f"{by(self.request.grid)} ({items}, --grid); its last dispatch had "
+                f"{by(found[0].grid)}",
                 **self._details(),
             )
         if found and not self.request.exact:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kerncap.core.control import Session, process_start
+from kerncap.core.device_words import CUDA, words_of_devices
 from kerncap.core.devices import Device, full_environment, resolve_device
 from kerncap.core.files import check_writable_target, write_json
 from kerncap.core.interrupts import interruptible, settle
@@ -349,8 +350,8 @@ def _kind(snapshot: Snapshot) -> str:
     """The kind of device that programs of a session run on."""
     if snapshot.simulated:
         return "sim"
-    nvidia = any("sm_" in device for process in snapshot.processes for device in process.devices)
-    return "cuda" if nvidia else "rocm"
+    words = words_of_devices(line for process in snapshot.processes for line in process.devices)
+    return "cuda" if words is CUDA else "rocm"
 
 
 def profile_session(directory: str | os.PathLike[str]) -> ProfileReport:

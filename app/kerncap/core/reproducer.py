@@ -12,13 +12,13 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from kerncap.core import manifest, records, triton_record
 from kerncap.core.codeobject import CodeObject, read_code_object
 from kerncap.core.compile_command import CompileCommand
 from kerncap.core.compile_file import NAME, OUTPUT, OUTPUT_CUDA, OVERLAY, PRISTINE, CompileFile, layout_of
 from kerncap.core.cubin import Cubin
+from kerncap.core.device_words import words_of
 from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.files import write_atomically
 from kerncap.core.nvcc_command import is_nvcc
@@ -121,7 +121,7 @@ def write_reproducer(
     dispatch, memory = document["dispatch"], document["memory"]
     lines = [
         ("dispatch", f"{dispatch['nth']} of this kernel, {dispatch['nth_overall']} of all"),
-        *_shape(document),
+        *words_of(read.device.name).launch_lines(document, " x "),
         (
             "memory",
             f"{size(memory['bytes'])} in {memory['regions']} regions ({memory['mode']}); "
@@ -149,23 +149,6 @@ def write_reproducer(
         executable=Path(read.process.executable) if read.process.executable else None,
         progress=progress,
     )
-
-
-def _shape(document: dict[str, Any]) -> list[tuple[str, str]]:
-    """How the kernel was launched, in the words of its device."""
-
-    def text(numbers: list[int]) -> str:
-        return " x ".join(map(str, numbers))
-
-    launch = document.get("cuda")
-    if launch is None:
-        dispatch = document["dispatch"]
-        return [("grid, block", f"{text(dispatch['grid'])} work-items, {text(dispatch['block'])}")]
-    lines = [("grid, block", f"{text(launch['grid_blocks'])} blocks of {text(launch['block'])} threads")]
-    if launch["cluster"]:
-        lines.append(("clusters", f"of {text(launch['cluster'])} blocks"))
-    shared = f"{launch['static_shared_bytes']} bytes static, {launch['dynamic_shared_bytes']} dynamic"
-    return [*lines, ("shared memory a block", shared), ("registers", f"{launch['registers']} a thread")]
 
 
 def write_project(
@@ -418,16 +401,18 @@ def _write_texts(
     out: Path, kind: str, facts: CaptureFacts, info: ReproducerInfo, captured: CodeObject
 ) -> None:
     described = captured.describes(facts.symbol)
+    arch = captured.target.offload_arch if described else facts.device
+    compiled = words_of(arch).compiled(captured.kernel(facts.symbol)) if described else []
     values = {
         "facts": facts,
         "info": info,
         "command": shlex.join(facts.command),
-        "arch": captured.target.offload_arch if described else facts.device,
-        "kernel": captured.kernel(facts.symbol) if described else None,
+        "arch": arch,
+        "lines": [*facts.facts, *compiled],
         "python": sys.executable,
         "compile_file": NAME,
-        "cuda": isinstance(captured, Cubin),
         "made": OUTPUT_CUDA if isinstance(captured, Cubin) else OUTPUT,
+        "other": "other.cubin" if isinstance(captured, Cubin) else "other.hsaco",
     }
     for name in ("README.md", "Makefile"):
         text = render(f"{kind}/{name}.j2", **values)

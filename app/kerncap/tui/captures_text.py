@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from kerncap.core.device_words import words_of
 from kerncap.core.errors import KerncapError
 from kerncap.core.names import one_line
 from kerncap.tui.extract.progress import size_text
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
     from kerncap.core.captures import Listed
 
 _MOST_REGIONS = 30
-
-
-def _sizes(values: Any) -> str:
-    return " x ".join(str(value) for value in values)
 
 
 def capture_text(one: Listed) -> Content:
@@ -40,7 +37,7 @@ def capture_text(one: Listed) -> Content:
         ("symbol", one_line(one.symbol)),
         ("device", one.arch + (" (simulated)" if one.simulated else "")),
         ("dispatch", f"number {dispatch.nth_of_kernel} of the kernel"),
-        ("grid", f"{_sizes(dispatch.grid)} work-items in workgroups of {_sizes(dispatch.workgroup)}"),
+        *words_of(one.arch).launch_lines(manifest, " x "),
         (
             "memory",
             f"{memory.get('regions', '?')} regions, {size_text(one.bytes)} "

@@ -17,6 +17,7 @@ namespace kerncap::replay {
 
 inline constexpr const char* kDefaultRuntime = "libcuda.so.1";
 inline constexpr const char* kRuntimeName = "NVIDIA's driver";
+inline constexpr const char* kGroupMemory = " bytes of shared memory a block; ";
 
 struct Agent {
   abi::CUdevice handle = 0;

@@ -168,7 +168,7 @@ def _pinned(record: TritonRecord, grid: tuple[int, int, int]) -> str:
         "def pinned():",
         '    """What ran. Change it here; `make validate` then says how far the result moves."""',
         "    return {",
-        f'        "grid": {grid!r},  # programs, not work-items',
+        f'        "grid": {grid!r},  # programs, not threads',
         f'        "constexprs": {_dictionary(declared, " " * 8)},',
         *(f'        "{name}": {text},' for name, text in first),
         "        # What the arguments were (a value of 1 is compiled in), and the other options.",

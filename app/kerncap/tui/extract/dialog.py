@@ -13,6 +13,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import ContentSwitcher, Input, Static
 
+from kerncap.core.device_words import words_of
 from kerncap.core.errors import KerncapError
 from kerncap.core.names import base_name, one_line
 from kerncap.tui.extract.form import (
@@ -111,7 +112,12 @@ class ExtractDialog(KerncapDialog[Path]):
                         yield Input("1", id="number", compact=True, disabled=which != NUMBER)
                     with self._field("grid"):
                         last = ",".join(map(str, kernel.grid))
-                        yield Input("", placeholder=f"any; the last was {last}", id="grid", compact=True)
+                        yield Input(
+                            "",
+                            placeholder=f"any; the last was {last} {origin.words.items}",
+                            id="grid",
+                            compact=True,
+                        )
                     ways = [(RUNNING, "the program that runs"), (RERUN, "a rerun of it")]
                     with self._field("from"):
                         yield Choice(
@@ -297,7 +303,6 @@ class ExtractDialog(KerncapDialog[Path]):
 
 def result_text(result: ExtractResult) -> Content:
     """What came of it."""
-    grid, block = (" x ".join(map(str, sizes)) for sizes in (result.grid, result.block))
     source = result.source
     if source.variant:
         more = len(source.files) - 1
@@ -311,7 +316,7 @@ def result_text(result: ExtractResult) -> Content:
             "kernel",
             f"{one_line(result.kernel, 200)}, dispatch {result.dispatch}, on {result.device}",
         ),
-        ("grid", f"{grid} work-items in workgroups of {block}"),
+        ("grid", words_of(result.arch).launch(result.grid, result.block, " x ")),
         (
             "memory",
             f"{result.regions} regions, {size_text(result.bytes)} "

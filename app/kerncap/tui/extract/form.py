@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kerncap.core.device_words import AMD, DeviceWords
 from kerncap.core.errors import KerncapError, UsageError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Origin:
     program: Program | None
     running: bool
     allocated: int = 0  # bytes that the program has from the runtime; 0: not known
+    words: DeviceWords = AMD
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,8 @@ def free_output(wanted: Path) -> Path:
     return found
 
 
-def parse_grid(text: str) -> tuple[int, int, int] | None:
-    """`512`, `512,1,1` or `512x1x1`; None for nothing. Raises UsageError."""
+def parse_grid(text: str, items: str) -> tuple[int, int, int] | None:
+    """`512`, `512,1,1` or `512x1x1` of `items` ("work-items"); None for nothing. Raises UsageError."""
     words = text.replace("x", ",").replace(" ", "").split(",") if text.strip() else []
     if not words:
         return None
@@ -64,7 +66,7 @@ def parse_grid(text: str) -> tuple[int, int, int] | None:
     except ValueError:
         sizes = []
     if not 1 <= len(sizes) <= 3 or any(size < 1 for size in sizes):
-        raise UsageError(f"grid {text!r} is not one to three positive numbers (work-items: 512,1,1)")
+        raise UsageError(f"grid {text!r} is not one to three positive numbers ({items}: 512,1,1)")
     x, y, z = [*sizes, 1, 1][:3]
     return x, y, z
 
@@ -105,7 +107,7 @@ def wanted_of(fields: Fields, kernel: KernelStats, origin: Origin) -> Wanted:
         device=origin.device,
         output=Path(fields.output).expanduser(),
         dispatch=number,
-        grid=parse_grid(fields.grid),
+        grid=parse_grid(fields.grid, origin.words.items),
         session=session.directory if in_running and session is not None else None,
         session_device=program.device if in_running and program is not None else None,
         source_dir=source,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.geometry import Size
 
+from kerncap.core.device_words import AMD, DeviceWords
 from kerncap.core.names import one_line
 from kerncap.tui.leaderboard.columns import bar, duration
 from kerncap.tui.leaderboard.ranking import slowest_bins
@@ -22,10 +23,6 @@ _NOTHING = Found()
 _HEIGHT_STEP = 8
 
 
-def _sizes(values: tuple[int, int, int]) -> str:
-    return " x ".join(map(str, values))
-
-
 def arguments(kernel: KernelStats, source: Found) -> str:
     """What it takes: as written in its source, else by the types in its name, else nothing."""
     if source.parameters:
@@ -38,20 +35,14 @@ def arguments(kernel: KernelStats, source: Found) -> str:
     return ""
 
 
-def facts(kernel: KernelStats, source: Found, clock: str) -> list[tuple[str, str]]:
+def facts(kernel: KernelStats, source: Found, clock: str, words: DeviceWords) -> list[tuple[str, str]]:
     """Labels and values."""
-    groups = 1
-    for size, block in zip(kernel.grid, kernel.block, strict=True):
-        groups *= -(-size // block) if block else 1
-    lds = f"{kernel.lds_bytes} B"
-    if kernel.dynamic_lds_bytes > kernel.lds_bytes:
-        lds += f" (as launched: {kernel.dynamic_lds_bytes} B)"
     lines = [
         ("name", one_line(kernel.name)),
         ("symbol", one_line(kernel.symbol)),
         ("id", f"{kernel.id}   {kernel.kind}   device {kernel.device_index}   code {kernel.code_hash}"),
-        ("grid", f"{_sizes(kernel.grid)} work-items in {groups} workgroups of {_sizes(kernel.block)}"),
-        ("needs", f"{kernel.vgprs} VGPRs, {kernel.sgprs} SGPRs, LDS {lds}, scratch {kernel.scratch_bytes} B"),
+        ("grid", words.launch(kernel.grid, kernel.block, " x ")),
+        ("needs", words.needs(kernel)),
         (
             "time",
             f"mean {duration(kernel.mean_ns)}, min {duration(kernel.min_ns)}, max {duration(kernel.max_ns)}, "
@@ -78,12 +69,14 @@ def histogram(kernel: KernelStats) -> list[tuple[str, int, float]]:
     return [(f"{duration(2**i)} to {duration(2 ** (i + 1))}", n, n / most) for i, n in bins]
 
 
-def lines_of(kernel: KernelStats | None, source: Found, clock: str, width: int) -> list[Line]:
+def lines_of(
+    kernel: KernelStats | None, source: Found, clock: str, words: DeviceWords, width: int
+) -> list[Line]:
     """The pane's lines, `width` cells wide. Names are text, never markup."""
     if kernel is None:
         return [[("No kernel is selected.", "dim")]]
     lines: list[Line] = []
-    for label, value in facts(kernel, source, clock):
+    for label, value in facts(kernel, source, clock, words):
         for number, part in enumerate(wrap(value, max(20, width - _LABEL))):
             lines.append([(f"{'' if number else label:<{_LABEL}}", "accent"), (part, "")])
     bins = histogram(kernel)
@@ -105,14 +98,20 @@ class DetailPane(LineView):
     def __init__(self) -> None:
         super().__init__(id="detail")
         self._shown = ""
-        self._about: tuple[KernelStats | None, Found, str] = (None, _NOTHING, "")
+        self._about: tuple[KernelStats | None, Found, str, DeviceWords] = (None, _NOTHING, "", AMD)
 
-    def show_kernel(self, kernel: KernelStats | None, source: Found = _NOTHING, clock: str = "") -> None:
+    def show_kernel(
+        self,
+        kernel: KernelStats | None,
+        source: Found = _NOTHING,
+        clock: str = "",
+        words: DeviceWords = AMD,
+    ) -> None:
         """Shows a kernel; the place on its page stays while it is the same one."""
-        self._about = (kernel, source, clock)
+        self._about = (kernel, source, clock, words)
         if not self.size.width:
             return  # not on the screen yet: `on_resize` comes
-        lines = lines_of(kernel, source, clock, self.size.width)
+        lines = lines_of(kernel, source, clock, words, self.size.width)
         if lines == self.lines:
             return
         ident = kernel.id if kernel else ""

@@ -12,6 +12,7 @@ from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.timer import Timer
 
+from kerncap.core.device_words import words_of_devices
 from kerncap.tui.actions import bindings
 from kerncap.tui.leaderboard.detail import DetailPane
 from kerncap.tui.leaderboard.header import BoardHeader, Heading, State
@@ -261,7 +262,7 @@ class LeaderboardScreen(KerncapScreen):
         kernel = self.table.selected
         source = self._sources.get(kernel.id, Found()) if kernel else Found()
         clock = " (simulated)" if self.table.board.simulated else ""
-        pane.show_kernel(kernel, source, clock)
+        pane.show_kernel(kernel, source, clock, words_of_devices(self.table.board.devices))
         if kernel is not None and kernel.id not in self._sources and self._source_timer is None:
             ident = kernel.id
             self._source_timer = self.set_timer(_LOOK_FOR_SOURCE_S, lambda: self._look_for_source(ident))
@@ -470,7 +471,15 @@ class LeaderboardScreen(KerncapScreen):
         from kerncap.tui.extract.dialog import ExtractDialog, Origin
 
         app = self.kerncap
-        origin = Origin(self.command, app.device, app.source_dir, self.program, self.running, self._allocated)
+        origin = Origin(
+            self.command,
+            app.device,
+            app.source_dir,
+            self.program,
+            self.running,
+            self._allocated,
+            words_of_devices(self.table.board.devices),
+        )
 
         def done(directory: Path | None) -> None:
             if directory is not None:
