@@ -15,6 +15,7 @@ import pytest
 from cuda_tree import CudaTree, needs_nvcc
 
 from kerncap.core import manifest, records
+from kerncap.core.captures import list_captures
 from kerncap.core.codeobject import read_code_object
 from kerncap.core.compile_file import CompileFile
 from kerncap.core.cuda_launch import cuda_variant_launch
@@ -24,6 +25,7 @@ from kerncap.core.launch import variant_launch
 from kerncap.core.recompile import recompile
 from kerncap.core.reproducer import ReproducerInfo, machine_code, write_reproducer
 from kerncap.core.toolchain import CompileError
+from kerncap.tui.captures_text import capture_text
 from support.package import APP
 
 CUBINS = Path(__file__).resolve().parent.parent / "core/cubins"
@@ -222,6 +224,10 @@ def test_capture_without_source_names_the_launch_as_cuda_does(tmp_path: Path) ->
     assert "| shared | `0 B static, 512 B dynamic a block` |" in readme
     assert "HSACO=other.cubin" in readme
     assert "VGPR" not in readme + (tmp_path / "Makefile").read_text()
+    (listed,) = list_captures(tmp_path)
+    shown = capture_text(listed).plain
+    assert "grid      4 x 1 x 1 blocks of 64 x 1 x 1 threads (256 in all), in clusters of" in shown
+    assert "work-item" not in shown
     document = manifest.read(written)
     assert document["cuda"]["grid_blocks"] == [4, 1, 1]
     assert document["cuda"]["dynamic_shared_bytes"] == 512
