@@ -9,7 +9,9 @@ from types import SimpleNamespace
 import pytest
 from textual import events
 from textual.keys import key_to_character
+from textual.message import Message
 
+from kerncap.tui.app import KerncapApp
 from kerncap.tui.terminal_input import EscapeFirstParser
 from tui.stage import Stage, stage
 from tui.terminal import Terminal, needs_tmux
@@ -53,6 +55,38 @@ async def test_a_filter_then_a_key_of_the_ranking() -> None:
         await st.until_true(lambda: st.leaderboard.table.filter.text == "rm")
         assert st.leaderboard.table.marked
         assert st.leaderboard.table.frozen
+
+
+async def test_no_key_overtakes_one_on_its_way_back_from_the_widgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_go = []
+
+    async with stage() as st:
+        await st.show()
+        take_back = type(st.app).post_message
+
+        def post(app: KerncapApp, message: Message) -> bool:
+            taken = take_back(app, message)
+            if isinstance(message, events.Key) and message.is_forwarded:  # it is acted on later
+                may_go.append((message.key, app._key_may_go()))
+            return taken
+
+        monkeypatch.setattr(type(st.app), "post_message", post)
+        await at_once(st, "f", "slash", "r")
+        await st.until_true(lambda: st.leaderboard.table.filter.text == "r")
+        assert st.leaderboard.table.frozen
+        assert may_go == [("f", False)]
+
+
+async def test_a_filter_line_that_is_opened_again_before_textual_knew_it_was_closed() -> None:
+    async with stage() as st:
+        await st.show()
+        await st.press("slash", "r")
+        field = st.app.focused
+        assert field is not None
+        field.post_message(events.Hide())  # comes once the screen was drawn without it
+        await st.press("m")
+        assert st.app.focused is field
+        assert st.leaderboard.table.filter.text == "rm"
 
 
 async def test_a_question_answered_before_it_is_drawn(own_home: Path) -> None:

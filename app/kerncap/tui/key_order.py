@@ -13,6 +13,7 @@ from typing import Any
 
 from textual import events
 from textual.app import App
+from textual.message import Message
 
 _LONGEST_WAIT_S = 1.0  # for a key that nobody says is done with
 _LOOK_S = 0.005
@@ -25,8 +26,15 @@ class KeysInOrder(App[int]):
         super().__init__(*arguments, **more)
         self._typed_keys: deque[events.Key] = deque()
         self._key_under_way: events.Key | None = None
+        self._key_comes_back = False  # from the widgets that had no use for it, and is not acted on yet
         self._key_since = 0.0
         self._key_timer_runs = False
+
+    def post_message(self, message: Message) -> bool:
+        """The screen hands a key on with its propagation stopped, as a widget leaves one that it took."""
+        if message is self._key_under_way:
+            self._key_comes_back = True
+        return super().post_message(message)
 
     async def on_event(self, event: events.Event) -> None:
         """Keys wait for their turn; all else is as Textual has it."""
@@ -45,6 +53,7 @@ class KeysInOrder(App[int]):
         while self._typed_keys and self._key_may_go():
             event = self._typed_keys.popleft()
             self._key_under_way, self._key_since = event, time.monotonic()
+            self._key_comes_back = False
             await super().on_event(event)
             if not event.is_forwarded:  # a binding with priority: done with
                 self._key_under_way = None
@@ -58,7 +67,7 @@ class KeysInOrder(App[int]):
 
     def _key_may_go(self) -> bool:
         before = self._key_under_way
-        if before is not None and before._stop_propagation:  # a widget took it
+        if before is not None and before._stop_propagation and not self._key_comes_back:  # a widget took it
             before = self._key_under_way = None
         late = time.monotonic() - self._key_since > _LONGEST_WAIT_S
         return late or (before is None and self.screen.is_mounted)

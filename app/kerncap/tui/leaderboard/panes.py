@@ -19,6 +19,15 @@ _KEPT_LINES = 5000
 _LEAST_ROWS, _MOST_ROWS = 3, 12
 
 
+class _Field(Input):
+    """The text. What is hidden gives the focus away, when Textual tells it, some time afterwards."""
+
+    def on_hide(self, event: events.Hide) -> None:
+        """Opened again meanwhile, it keeps the focus that it was given."""
+        if self.parent is not None and self.parent.display:
+            event.prevent_default()
+
+
 class FilterLine(Horizontal):
     """`/`: a regular expression, applied while it is typed. Enter keeps it, escape takes it away.
 
@@ -51,7 +60,7 @@ class FilterLine(Horizontal):
     def compose(self) -> ComposeResult:
         """A prompt and the text."""
         yield Static(Content(" /"), markup=False)
-        yield Input(
+        yield _Field(
             id="filter-text",
             compact=True,
             select_on_focus=False,  # opened again, it is gone on with
