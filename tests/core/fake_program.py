@@ -1,14 +1,15 @@
 """A program that looks to the front end like one with the interposer in it, without any GPU code.
 
 It writes the session's statistics file and answers the control block, as its argument (a JSON document) says:
-  kernels   list of {name, calls, ns, symbol?, code?}: dispatched in this order, one after the other
+  kernels   list of {name, calls, ns, symbol?, code?, every?}: dispatched in this order, one after the other;
+            of each kernel one in `every` is timed
   loaded    further names in the loaded code, never dispatched
   exit      exit status at the end          kill     signal that it sends itself at the end
   die       state (CaptureState name) in which a capture ends the process with SIGKILL
   fail      message with which every capture fails
   hang      seconds to sleep at the end     wait     seconds to sleep in the middle of a capture
   bytes     bytes in the captured buffer
-  rejected, lost   counters
+  rejected, lost   counters       sampling  whether the program says that it does not time every dispatch
   children  list of such documents, each run as a child process
   print     text for stdout                pause    seconds between dispatches
 """
@@ -42,6 +43,7 @@ class Kernel:
         self.symbol = document.get("symbol", self.name)
         self.calls = document.get("calls", 1)
         self.ns = document.get("ns", 1000)
+        self.every = document.get("every", 1)
         self.id = names.id_text(xxhash.xxh64_intdigest(f"{self.symbol}{document.get('code', '')}".encode()))
         self.index = 0
         self.done = 0
@@ -74,6 +76,7 @@ class Program:
         self.header["start_realtime_ns"] = time.time_ns()
         self.header["executable"] = b"/fake/program"
         self.header["lost"] = self.spec.get("lost", 0)
+        self.header["sampling"] = self.spec.get("sampling", 0)
         self.header["rejected"] = self.spec.get("rejected", 0)
         self.header["magic"] = layout.LIVE_MAGIC
         self.name_bytes = 0
@@ -134,7 +137,8 @@ class Program:
                 self.capture(kernel)
         row = self.rows[kernel.index : kernel.index + 1]
         row["calls"] += 1
-        if kernel.ns:  # 0: its time is never read
+        timed = bool(kernel.ns) and (kernel.done - 1) % kernel.every == 0  # 0: its time is never read
+        if timed:
             row["timed"] += 1
             row["total_ns"] += kernel.ns
             row["min_ns"] = np.minimum(row["min_ns"], kernel.ns)
@@ -143,7 +147,7 @@ class Program:
         row["block"] = (64, 1, 1)
         row["last_seen_ns"] = time.monotonic_ns()
         self.header["dispatches"] += 1
-        self.header["timed"] += bool(kernel.ns)
+        self.header["timed"] += timed
 
     def capture(self, kernel: Kernel) -> None:
         self.control["owner_pid"] = os.getpid()

@@ -34,12 +34,16 @@ def _headline(report: ProfileReport) -> str:
         f"{report.device}: {many(report.dispatches, 'dispatch')} of {many(len(report.kernels), 'kernel')}, "
         f"{report.timed} timed"
     )
+    if report.sampling:
+        text += " (a sample)"
     if report.lost:
         text += f", {report.lost} lost"
     if len(report.processes) > 1:
         text += f", {len(report.processes)} processes"
     if report.wall_s:
         text += f"; the program ran {report.wall_s:.2f} s"
+    if any(kernel.estimated for kernel in report.kernels):
+        text += ". Totals with ~ are estimated: mean times calls"
     if report.kernels and report.percent_of == "calls":
         text += ". Nothing was timed: % is of calls"
     elif report.clock == "simulated":
@@ -49,7 +53,7 @@ def _headline(report: ProfileReport) -> str:
 
 def _cells(rank: int, kernel: KernelReport, name: str) -> list[str]:
     times = [
-        f"{kernel.total_ns / 1e6:.3f}",
+        f"{'~' * kernel.estimated}{kernel.total_ns / 1e6:.3f}",
         *(f"{ns / 1e3:.2f}" for ns in (kernel.mean_ns, kernel.min_ns, kernel.max_ns)),
     ]
     return [

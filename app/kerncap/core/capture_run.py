@@ -93,10 +93,12 @@ class Ambiguous:
 def kernel_lines(kernels: Sequence[KernelStats], of: Sequence[KernelStats] | None = None) -> str:
     """Kernels for a person: id, calls, total time, name. Ids are short, yet unique among `of`."""
     short = short_ids(kernel.id for kernel in (of or kernels))
-    return "\n".join(
-        f"  {short[k.id]:<8} {k.calls:>9} calls {k.total_ns / 1e6:>12.3f} ms  {one_line(k.name, 160)}"
-        for k in kernels
-    )
+    lines = []
+    for kernel in kernels:
+        total = f"{'~' * kernel.estimated}{kernel.total_ns / 1e6:.3f}"
+        name = one_line(kernel.name, 160)
+        lines.append(f"  {short[kernel.id]:<8} {kernel.calls:>9} calls {total:>12} ms  {name}")
+    return "\n".join(lines)
 
 
 def kernel_details(kernels: Sequence[KernelStats]) -> list[dict[str, object]]:

@@ -64,8 +64,8 @@ class KernelStats:
     device_index: int
     calls: int
     timed: int
-    total_ns: int
-    min_ns: int  # 0 while nothing is timed
+    total_ns: int  # of the timed ones; of all calls where `estimated`
+    min_ns: int  # 0 while nothing is timed; least, most and histogram are of the timed ones
     max_ns: int
     last_ns: int
     grid: tuple[int, int, int]  # of the last dispatch, in work-items
@@ -74,10 +74,13 @@ class KernelStats:
     last_seen_ns: int
     histogram: NDArray[np.uint32] = field(repr=False, compare=False)  # (64,): [i] counts 2**i .. 2**(i+1) ns
     slowest_dispatch: int = 0  # which dispatch of its process took max_ns, from 1; 0: not known
+    estimated: bool = False  # total_ns is the mean of the timed dispatches times calls (`_is_estimated`)
 
     @property
     def mean_ns(self) -> float:
         """Mean of the timed dispatches; 0 where none is."""
+        if self.estimated:
+            return self.total_ns / self.calls
         return self.total_ns / self.timed if self.timed else 0.0
 
 
@@ -130,6 +133,11 @@ class Snapshot:
         """Whether any process's clock counts simulated cycles."""
         return any(process.simulated for process in self.processes)
 
+    @property
+    def sampling(self) -> bool:
+        """Whether any process has stopped timing every dispatch."""
+        return any(process.sampling for process in self.processes)
+
 
 def merge_kernels(kernels: Iterable[KernelStats]) -> list[KernelStats]:
     """Sums figures of the same kernel id, in the order in which they come; the last-seen process gives grid,
@@ -149,15 +157,41 @@ def merge_kernels(kernels: Iterable[KernelStats]) -> list[KernelStats]:
             seen.min_ns = min(seen.min_ns, kernel.min_ns) if seen.timed else kernel.min_ns
         if kernel.max_ns > seen.max_ns:
             seen.max_ns, seen.slowest_dispatch = kernel.max_ns, kernel.slowest_dispatch
-        seen.calls += kernel.calls
-        seen.timed += kernel.timed
-        seen.total_ns += kernel.total_ns
+        _add_totals(seen, kernel)
         seen.histogram = seen.histogram + kernel.histogram
         if kernel.last_seen_ns >= seen.last_seen_ns:
             seen.last_seen_ns, seen.last_ns = kernel.last_seen_ns, kernel.last_ns
             seen.grid, seen.block = kernel.grid, kernel.block
             seen.dynamic_lds_bytes = kernel.dynamic_lds_bytes
     return list(merged.values())
+
+
+def _add_totals(seen: KernelStats, kernel: KernelStats) -> None:
+    """Sums calls, timed ones and times. Where either total is an estimate, the sum is one over all calls."""
+    if not (seen.estimated or kernel.estimated):
+        seen.total_ns += kernel.total_ns
+    else:
+        known = [k for k in (seen, kernel) if k.timed]
+        total = sum(k.mean_ns * k.calls for k in known)
+        seen.total_ns = round(total * (seen.calls + kernel.calls) / sum(k.calls for k in known))
+        seen.estimated = True
+    seen.calls += kernel.calls
+    seen.timed += kernel.timed
+
+
+# What is lost, rejected or still under way of a program that times every dispatch is no sample, and neither
+# are the few that one that has begun to sample did not time of a kernel.
+_MEASURED_SHARE = 0.99
+
+
+def _with_estimates(rows: NDArray[np.void]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Totals of rows of a process that times a sample, and which of them are estimates: those of kernels of
+    which less than 99 % of the dispatches are timed, and at least one is.
+    """
+    calls, timed = rows["calls"], rows["timed"]
+    estimated = (timed > 0) & (timed < calls * _MEASURED_SHARE)
+    means = rows["total_ns"] / np.maximum(timed, 1)
+    return np.where(estimated, np.rint(means * calls).astype(np.uint64), rows["total_ns"]), estimated
 
 
 class LiveFile:
@@ -228,7 +262,7 @@ class LiveFile:
             lost=int(header["lost"]),
             pending=int(header["pending"]),
             own_ns=int(header["own_ns"]),
-            kernels=self._kernels(rows, mapped),
+            kernels=self._kernels(rows, mapped, bool(header["sampling"])),
             allocated=int(header["allocated"]),
             sampling=bool(header["sampling"]),
         )
@@ -242,18 +276,35 @@ class LiveFile:
         np.minimum(rows["timed"], rows["calls"], out=rows["timed"])
         self._last = rows
 
-    def _kernels(self, rows: NDArray[np.void], mapped: mmap.mmap) -> list[KernelStats]:
+    def _kernels(self, rows: NDArray[np.void], mapped: mmap.mmap, sampling: bool) -> list[KernelStats]:
         used = np.flatnonzero(rows["calls"])
         live = rows[used]
         # Whole columns to Python numbers at once: a thousand kernels, ten times a second, on a slow machine.
         columns = [[] if name in ("grid", "block") else live[name].tolist() for name in _CHANGING]
         for name in ("grid", "block"):
             columns[_CHANGING.index(name)] = self._tuples(name, live[name])
-        histograms = live["histogram"]
+        estimated = [False] * len(used)
+        if sampling:
+            totals, marks = _with_estimates(live)
+            columns[_CHANGING.index("total_ns")], estimated = totals.tolist(), marks.tolist()
+        every = zip(used.tolist(), live["histogram"], estimated, *columns, strict=True)
         kernels = []
-        for index, histogram, calls, timed, total, least, most, last, seen, grid, block, lds, slowest in zip(
-            used.tolist(), histograms, *columns, strict=True
-        ):
+        for (
+            index,
+            histogram,
+            estimate,
+            calls,
+            timed,
+            total,
+            least,
+            most,
+            last,
+            seen,
+            grid,
+            block,
+            lds,
+            slowest,
+        ) in every:
             fixed = self._fixed.get(index) or self._read_fixed(index, rows[index], mapped)
             kernels.append(
                 KernelStats(
@@ -270,6 +321,7 @@ class LiveFile:
                     seen,
                     histogram,
                     slowest,
+                    estimate,
                 )
             )
         return kernels

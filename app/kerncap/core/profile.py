@@ -47,6 +47,7 @@ class KernelReport:
     lds_bytes: int
     scratch_bytes: int
     device_index: int
+    estimated: bool  # total_ns is mean_ns times calls: only a sample of the dispatches was timed
 
     def to_json(self) -> dict[str, Any]:
         """The JSON document of this line."""
@@ -76,6 +77,7 @@ class ProcessReport:
     interposer_s: float
     message: str
     kernels: list[KernelReport]
+    sampling: bool  # it has stopped timing every dispatch
 
     def to_json(self) -> dict[str, Any]:
         """The JSON document of this process."""
@@ -106,6 +108,7 @@ class ProfileReport:
     processes: list[ProcessReport]
     runtimes: list[str]
     warnings: list[str] = field(default_factory=list)
+    sampling: bool = False  # some process has stopped timing every dispatch
     schema: str = SCHEMA
 
     @property
@@ -157,16 +160,31 @@ def kernel_reports(kernels: Sequence[KernelStats]) -> list[KernelReport]:
                 lds_bytes=kernel.lds_bytes,
                 scratch_bytes=kernel.scratch_bytes,
                 device_index=kernel.device_index,
+                estimated=kernel.estimated,
             )
         )
     return reports
 
 
 def _unread(process: ProcessStats) -> int:
-    """How many of an ended process's times nobody read: it did not come to the interposer's exit handler."""
-    if process.exited:
+    """How many of an ended process's times nobody read: it did not come to the interposer's exit handler.
+
+    0 for one that times a sample, since it was not to read them all.
+    """
+    if process.exited or process.sampling:
         return 0
     return max(0, process.dispatches - process.timed - process.lost - process.rejected)
+
+
+def _unaccounted(process: ProcessStats, ended_and_timed: bool) -> int:
+    """Seen, and in none of the other counts: there are none where all is as it should be. Of a process that
+    times a sample only those that are in too many counts show.
+    """
+    pending = 0 if ended_and_timed and not process.exited else process.pending
+    left = process.dispatches - process.timed - process.lost - process.rejected - pending
+    if ended_and_timed:
+        left -= _unread(process)
+    return min(left, 0) if process.sampling else left
 
 
 def _warnings(snapshot: Snapshot, ended_and_timed: bool) -> list[str]:
@@ -193,9 +211,7 @@ def _warnings(snapshot: Snapshot, ended_and_timed: bool) -> list[str]:
         pending = sum(process.pending for process in snapshot.processes if process.exited)
     if pending:
         warnings.append(f"{pending} dispatches were still in flight when the program ended")
-    unexplained = seen - timed - lost - rejected - pending
-    if ended_and_timed:
-        unexplained -= sum(map(_unread, snapshot.processes))
+    unexplained = sum(_unaccounted(process, ended_and_timed) for process in snapshot.processes)
     if unexplained and timed:
         warnings.append(f"{seen} dispatches were seen and {timed} timed; {unexplained} are unaccounted for")
     counted = sum(kernel.calls for kernel in snapshot.kernels)
@@ -239,6 +255,7 @@ def build_report(
             interposer_s=process.own_ns / 1e9,
             message=process.message,
             kernels=kernel_reports(sorted(process.kernels, key=lambda k: (-k.total_ns, -k.calls, k.name))),
+            sampling=process.sampling,
         )
         for process in snapshot.processes
     ]
@@ -260,6 +277,7 @@ def build_report(
         processes=processes,
         runtimes=list(runtimes),
         warnings=[*warnings, *_warnings(snapshot, ended_and_timed)],
+        sampling=snapshot.sampling,
     )
 
 

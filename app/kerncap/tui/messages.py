@@ -28,6 +28,7 @@ class Board:
     pending: int = 0
     own_ns: int = 0  # what the interposer itself took, over all threads
     simulated: bool = False
+    sampling: bool = False  # some process has stopped timing every dispatch
     devices: tuple[str, ...] = ()
     processes: int = 0
     allocated: int = 0  # bytes that running processes have from the runtime: no capture can be larger

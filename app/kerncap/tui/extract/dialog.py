@@ -99,7 +99,8 @@ class ExtractDialog(KerncapDialog[Path]):
         slowest = slowest_number(kernel)
         which = NEXT if origin.running else NUMBER
         off = [] if slowest else [SLOWEST]
-        label = f"slowest ({f'#{slowest}, ' if slowest else ''}{duration(kernel.max_ns)})"
+        of = "slowest timed" if kernel.estimated else "slowest"
+        label = f"{of} ({f'#{slowest}, ' if slowest else ''}{duration(kernel.max_ns)})"
         with Vertical() as frame:
             frame.border_title = Content("extract")
             with ContentSwitcher(initial="form"):

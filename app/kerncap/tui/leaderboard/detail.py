@@ -35,6 +35,13 @@ def arguments(kernel: KernelStats, source: Found) -> str:
     return ""
 
 
+def _calls(kernel: KernelStats) -> str:
+    if not kernel.estimated:
+        return f"{kernel.calls}, {kernel.timed} of them timed"
+    total = duration(kernel.total_ns)
+    return f"{kernel.timed:,} of {kernel.calls:,} timed: total estimated from their mean, {total}"
+
+
 def facts(kernel: KernelStats, source: Found, clock: str, words: DeviceWords) -> list[tuple[str, str]]:
     """Labels and values."""
     lines = [
@@ -48,7 +55,7 @@ def facts(kernel: KernelStats, source: Found, clock: str, words: DeviceWords) ->
             f"mean {duration(kernel.mean_ns)}, min {duration(kernel.min_ns)}, max {duration(kernel.max_ns)}, "
             f"last {duration(kernel.last_ns)}{clock}",
         ),
-        ("calls", f"{kernel.calls}, {kernel.timed} of them timed"),
+        ("calls", _calls(kernel)),
     ]
     takes = arguments(kernel, source)
     if takes:

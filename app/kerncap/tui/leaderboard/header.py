@@ -70,6 +70,8 @@ def facts_text(heading: Heading, width: int) -> str:
     """What is known of the run, in whole words: where there is no room, the less important is left out."""
     board = heading.board
     timed = "" if board.timed == board.dispatches else f", {count(board.timed)} timed"
+    if board.sampling:
+        timed += ", sampled"
     dispatches = f"{count(board.dispatches)} dispatches"
     kernels = f"{len(board.kernels)} kernels"
     of = f"{heading.shown} of {kernels}" if heading.filter else kernels

@@ -126,7 +126,8 @@ class Trends:
         for kernel in kernels:
             steps = self._steps.setdefault(kernel.id, [])
             # A busy machine may miss steps; what came in them is spread over them.
-            delta = kernel.total_ns - self._totals.get(kernel.id, 0)
+            # An estimated total goes back where the mean falls.
+            delta = max(0, kernel.total_ns - self._totals.get(kernel.id, 0))
             share = delta // (skipped + 1)
             steps.extend([share] * min(skipped, self.LENGTH))
             steps.append(delta - share * skipped)

@@ -44,6 +44,7 @@ def document_of(screen: LeaderboardScreen) -> dict[str, object]:
         "elapsed_s": round(board.elapsed_s, 3),
         "dispatches": board.dispatches,
         "timed": board.timed,
+        "sampling": board.sampling,
         "interposer_s": round(board.own_ns / 1e9, 6),
         "sort": table.sort.key,
         "filter": table.filter.text,

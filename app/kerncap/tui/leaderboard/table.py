@@ -144,7 +144,8 @@ class BoardTable(LineTable):
                 case "calls":
                     cells.append((fitted(c.count(kernel.calls), width, "right"), quiet))
                 case "total":
-                    cells.append((fitted(c.duration(kernel.total_ns), width, "right"), quiet))
+                    total = c.duration(kernel.total_ns)
+                    cells.append((fitted(f"~{total}" if kernel.estimated else total, width, "right"), quiet))
                 case "share":
                     cells.append((fitted(f"{100 * part:.1f}", width, "right"), quiet))
                 case "bar":

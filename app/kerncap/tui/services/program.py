@@ -60,6 +60,7 @@ def board_of(snapshot: Snapshot, elapsed_s: float) -> Board:
         pending=snapshot.total("pending"),
         own_ns=snapshot.total("own_ns"),
         simulated=snapshot.simulated,
+        sampling=snapshot.sampling,
         devices=tuple(dict.fromkeys(name for p in snapshot.processes for name in p.devices)),
         processes=len(snapshot.processes),
         allocated=sum(p.allocated for p in snapshot.processes if not p.exited),
