@@ -17,6 +17,8 @@ struct CUkern_st;
 struct CUlib_st;
 struct CUstream_st;
 struct CUevent_st;
+struct CUgraph_st;
+struct CUgraphNode_st;
 struct CUgraphExec_st;
 struct CUmemPoolHandle_st;
 using CUcontext = CUctx_st*;
@@ -26,6 +28,8 @@ using CUkernel = CUkern_st*;
 using CUlibrary = CUlib_st*;
 using CUstream = CUstream_st*;
 using CUevent = CUevent_st*;
+using CUgraph = CUgraph_st*;
+using CUgraphNode = CUgraphNode_st*;
 using CUgraphExec = CUgraphExec_st*;
 using CUmemoryPool = CUmemPoolHandle_st*;
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "abi/cuda.h"
+#include "abi/cuda_graph.h"
 
 namespace kerncap::abi {
 
@@ -133,21 +134,42 @@ enum CUpti_driver_api_trace_cbid : std::uint32_t {
   CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz = 478,
   CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture = 495,
   CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz = 496,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate = 513,
   CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch = 514,
   CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz = 515,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphExecDestroy = 516,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams = 538,
   CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2 = 539,
   CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz = 540,
   CUPTI_DRIVER_TRACE_CBID_cuMemMap = 551,
   CUPTI_DRIVER_TRACE_CBID_cuMemUnmap = 552,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate = 561,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphExecMemcpyNodeSetParams = 562,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphExecMemsetNodeSetParams = 563,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphExecHostNodeSetParams = 564,
   CUPTI_DRIVER_TRACE_CBID_cuIpcOpenMemHandle_v2 = 567,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate_v2 = 578,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphExecChildGraphNodeSetParams = 586,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphExecEventRecordNodeSetEvent = 595,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphExecEventWaitNodeSetEvent = 596,
   CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync = 598,
   CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync_ptsz = 599,
   CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync = 600,
   CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync_ptsz = 601,
   CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync = 611,
   CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync_ptsz = 612,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphExecExternalSemaphoresSignalNodeSetParams = 624,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphExecExternalSemaphoresWaitNodeSetParams = 625,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags = 643,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphNodeSetEnabled = 650,
   CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx = 652,
   CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz = 653,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams = 656,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams_ptsz = 657,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphExecBatchMemOpNodeSetParams = 672,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams_v2 = 692,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate_v2 = 696,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphExecNodeSetParams = 714,
   CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph = 720,
   CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz = 721,
 };
@@ -206,6 +228,42 @@ struct cuModuleLoadData_params {
 };
 struct cuModuleUnload_params {
   CUmodule hmod;
+};
+struct cuGraphInstantiateWithFlags_params {
+  CUgraphExec* phGraphExec;  // these two are first in all ways to instantiate one
+  CUgraph hGraph;
+  unsigned long long flags;
+};
+struct cuGraphInstantiateWithParams_params {
+  CUgraphExec* phGraphExec;
+  CUgraph hGraph;
+  CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams;
+};
+struct cuGraphExecUpdate_params {
+  CUgraphExec hGraphExec;  // also of cuGraphExecUpdate_v2
+  CUgraph hGraph;
+};
+struct cuGraphExecKernelNodeSetParams_params {
+  CUgraphExec hGraphExec;  // also of all others that change one node
+  CUgraphNode hNode;
+  const void* nodeParams;  // an event in those of event nodes
+};
+struct cuGraphExecChildGraphNodeSetParams_params {
+  CUgraphExec hGraphExec;
+  CUgraphNode hNode;
+  CUgraph childGraph;
+};
+struct cuGraphNodeSetEnabled_params {
+  CUgraphExec hGraphExec;
+  CUgraphNode hNode;
+  unsigned isEnabled;
+};
+struct cuGraphExecDestroy_params {
+  CUgraphExec hGraphExec;
+};
+struct cuGraphLaunch_ptsz_params {
+  CUgraphExec hGraphExec;  // also of cuGraphLaunch
+  CUstream hStream;
 };
 
 }  // namespace kerncap::abi

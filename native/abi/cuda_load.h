@@ -5,6 +5,7 @@
 
 #include "abi/cuda.h"
 #include "abi/cuda_cupti.h"
+#include "abi/cuda_graph.h"
 
 namespace kerncap::abi {
 
@@ -20,6 +21,21 @@ inline const char* load_functions(void* library, CudaDriver& driver) {
   KERNCAP_CUDA_FUNCTIONS(KERNCAP_CUDA_NEED)
   KERNCAP_CUDA_LATER_FUNCTIONS(KERNCAP_CUDA_FIND)
 #undef KERNCAP_CUDA_NEED
+#undef KERNCAP_CUDA_FIND
+  return missing;
+}
+
+// Of calls that change nodes any may be missing.
+inline const char* load_functions(void* library, CudaGraphs& graphs) {
+  const char* missing = nullptr;
+#define KERNCAP_CUDA_FIND(name, symbol, parameters)                                \
+  graphs.name = reinterpret_cast<decltype(graphs.name)>(::dlsym(library, symbol)); \
+  if (graphs.name == nullptr && missing == nullptr) missing = symbol;
+#define KERNCAP_CUDA_CHANGE(call, name, symbol) \
+  graphs.name = reinterpret_cast<decltype(graphs.name)>(::dlsym(library, symbol));
+  KERNCAP_CUDA_GRAPH_FUNCTIONS(KERNCAP_CUDA_FIND)
+  KERNCAP_CUDA_NODE_CHANGES(KERNCAP_CUDA_CHANGE)
+#undef KERNCAP_CUDA_CHANGE
 #undef KERNCAP_CUDA_FIND
   return missing;
 }

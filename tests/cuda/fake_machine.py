@@ -46,15 +46,18 @@ class FakeGpu:
     def command(self, case: str, times: int, variant: int = 0) -> list[str | Path]:
         return [self.folder / "program", self.cubin(variant), case, str(times)]
 
+    def graphs(self, case: str, times: int) -> list[str | Path]:
+        """A program whose kernels run within graphs."""
+        return [self.folder / "graphs", self.cubin(), case, str(times)]
+
 
 def build(folder: Path, compiler: str) -> FakeGpu:
     """Compiles all of it into `folder`."""
     source = HERE / "fake_gpu"
     shared = [compiler, "-std=c++20", "-Wall", "-Wextra", f"-I{NATIVE}", "-fPIC", "-shared", "-pthread"]
     driver = folder / "libcuda.so.1"
-    jobs = [
-        [*shared, "-O1", str(source / "driver.cpp"), "-o", str(driver), "-Wl,-soname,libcuda.so.1", "-ldl"]
-    ]
+    parts = [str(source / name) for name in ("driver.cpp", "graphs.cpp")]
+    jobs = [[*shared, "-O1", *parts, "-o", str(driver), "-Wl,-soname,libcuda.so.1", "-ldl"]]
     for variant in range(6):
         cubin = folder / f"kernels{variant}.cubin"
         jobs.append(
@@ -69,8 +72,9 @@ def build(folder: Path, compiler: str) -> FakeGpu:
         )
     for job in jobs:
         subprocess.run(job, check=True, timeout=120)
-    program = [compiler, "-std=c++20", f"-I{NATIVE}", str(source / "program.cpp"), str(driver)]
-    subprocess.run([*program, "-o", str(folder / "program")], check=True, timeout=120)
+    for program, part in (("program", "program.cpp"), ("graphs", "graph_program.cpp")):
+        words = [compiler, "-std=c++20", f"-I{NATIVE}", str(source / part), str(driver)]
+        subprocess.run([*words, "-o", str(folder / program)], check=True, timeout=120)
     for variant in range(6):
         mark_kernels(folder / f"kernels{variant}.cubin", {"saxpy", "of_table"})
     environment = {"LD_LIBRARY_PATH": str(folder), "KERNCAP_CUPTI": str(driver)}

@@ -33,7 +33,7 @@ def header_folders() -> list[Path]:
 
 
 def our_text() -> str:
-    text = (NATIVE / "abi/cuda.h").read_text() + (NATIVE / "abi/cuda_cupti.h").read_text()
+    text = "".join((NATIVE / "abi" / name).read_text() for name in ("cuda.h", "cuda_graph.h", "cuda_cupti.h"))
     return re.sub(r"//[^\n]*", "", text)
 
 
@@ -43,7 +43,7 @@ def assertions() -> str:
         for name in re.findall(r"(\w+) = ", body):
             lines.append(f"static_assert(static_cast<long>(ours::{name}) == static_cast<long>({name}));")
     for name, body in re.findall(r"^struct (?:alignas\(8\) )?(\w+) \{\n(.*?)^\};", text, re.S | re.M):
-        if name in ("CudaDriver", "Cupti"):
+        if name in ("CudaDriver", "CudaGraphs", "Cupti"):
             continue
         theirs = RENAMED.get(name, name)
         members = [
@@ -82,6 +82,8 @@ def test_declarations_agree_with_nvidias(tmp_path: Path) -> None:
         "static_assert(sizeof(ours::CUlaunchConfig) == sizeof(CUlaunchConfig));\n"
         "static_assert(sizeof(ours::CUmemAllocationProp) == sizeof(CUmemAllocationProp));\n"
         "static_assert(sizeof(ours::CUmemAccessDesc) == sizeof(CUmemAccessDesc));\n"
+        "static_assert(sizeof(ours::CUDA_KERNEL_NODE_PARAMS_v2) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2));\n"
+        "static_assert(sizeof(ours::CUgraphEdgeData) == sizeof(CUgraphEdgeData));\n"
         "static_assert(sizeof(ours::CUpti_CallbackData) == sizeof(CUpti_CallbackData));\n"
     )
     includes = [f"-I{folder}" for folder in folders]

@@ -42,7 +42,11 @@ std::uint32_t work_items(std::int64_t blocks, std::int64_t threads) {
 }  // namespace
 
 Activity::Activity(live::LiveFile& live, Kernels& kernels, bool timing)
-    : live_(live), kernels_(kernels), timing_(timing), slots_(std::make_unique<Slot[]>(kSlots)) {}
+    : live_(live),
+      kernels_(kernels),
+      timing_(timing),
+      slots_(std::make_unique<Slot[]>(kSlots)),
+      graph_slots_(std::make_unique<std::atomic<std::uint64_t>[]>(kGraphSlots)) {}
 
 bool Activity::start(std::string* why) {
   receiver.store(this);
@@ -73,6 +77,34 @@ void Activity::withdrawn(std::uint32_t correlation) {
     pending_.fetch_sub(1, std::memory_order_relaxed);
 }
 
+void Activity::graph_launched(std::uint32_t correlation, std::uint32_t kernels) {
+  if (kernels == 0) return;
+  const std::uint64_t before = graph_slots_[correlation % kGraphSlots].exchange(
+      std::uint64_t{correlation} << 32 | kernels, std::memory_order_acq_rel);
+  const auto overdue = static_cast<std::uint32_t>(before);
+  if (overdue != 0) live_.header().lost.fetch_add(overdue, std::memory_order_relaxed);
+  pending_.fetch_add(std::uint64_t{kernels} - overdue, std::memory_order_relaxed);
+}
+
+void Activity::graph_withdrawn(std::uint32_t correlation) {
+  std::atomic<std::uint64_t>& slot = graph_slots_[correlation % kGraphSlots];
+  std::uint64_t now = slot.load(std::memory_order_acquire);
+  if (now >> 32 == correlation && slot.compare_exchange_strong(now, 0))
+    pending_.fetch_sub(static_cast<std::uint32_t>(now), std::memory_order_relaxed);
+}
+
+// Whether the record is of a kernel that was counted when its graph was launched; takes it off the slot.
+bool Activity::is_counted(const CUpti_ActivityKernelPrefix& record) {
+  if (record.graphNodeId == 0) return false;
+  std::atomic<std::uint64_t>& slot = graph_slots_[record.correlationId % kGraphSlots];
+  std::uint64_t now = slot.load(std::memory_order_acquire);
+  do {
+    if (now >> 32 != record.correlationId || static_cast<std::uint32_t>(now) == 0) return false;
+  } while (!slot.compare_exchange_weak(now, static_cast<std::uint32_t>(now) == 1 ? 0 : now - 1));
+  pending_.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
 void Activity::take(const std::uint8_t* buffer, std::size_t valid_bytes) {
   CUpti_Activity* record = nullptr;
   while (cupti().cuptiActivityGetNextRecord(const_cast<std::uint8_t*>(buffer), valid_bytes, &record) ==
@@ -93,8 +125,10 @@ void Activity::kernel_record(const CUpti_ActivityKernelPrefix& record) {
       slot.correlation.compare_exchange_strong(expected, 0)) {
     row = slot.row, nth = slot.nth;
     pending_.fetch_sub(1, std::memory_order_relaxed);
+  } else if (is_counted(record)) {
+    row = kernels_.find_by_name(record)->row;
   } else {
-    // A launch that nobody told of when it was made: from a graph, or while launches are not watched.
+    // A launch that nobody told of when it was made: while launches are not watched, or from a graph then.
     Kernel* kernel = kernels_.find_by_name(record);
     row = kernel->row;
     nth = kernel->calls->fetch_add(1, std::memory_order_relaxed) + 1;

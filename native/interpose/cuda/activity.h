@@ -23,6 +23,10 @@ class Activity {
   void launched(std::uint32_t correlation, const Kernel& kernel, std::uint64_t nth);
   // The launch came to nothing.
   void withdrawn(std::uint32_t correlation);
+  // The same for the launch of a graph and the `kernels` of it that were counted: their records have its
+  // correlation id.
+  void graph_launched(std::uint32_t correlation, std::uint32_t kernels);
+  void graph_withdrawn(std::uint32_t correlation);
 
   // Has CUPTI hand over what is complete; `forced`, at the end of the process, whatever there is.
   void flush(bool forced);
@@ -47,12 +51,16 @@ class Activity {
     std::uint32_t row = 0;
     std::uint64_t nth = 0;
   };
+  // Launches of graphs whose kernels still have records to come: correlation id and how many, in one word.
+  static constexpr std::uint32_t kGraphSlots = 1u << 16;
+  bool is_counted(const abi::CUpti_ActivityKernelPrefix& record);
   void kernel_record(const abi::CUpti_ActivityKernelPrefix& record);
 
   live::LiveFile& live_;
   Kernels& kernels_;
   const bool timing_;
   std::unique_ptr<Slot[]> slots_;
+  std::unique_ptr<std::atomic<std::uint64_t>[]> graph_slots_;
   std::atomic<std::uint64_t> pending_{0};
   std::atomic<std::uint32_t> watched_{0};
   std::atomic<std::uint64_t> watched_start_{0}, watched_end_{0};

@@ -5,6 +5,7 @@
 
 #include "interpose/cuda/capture.h"
 #include "interpose/cuda/driver.h"
+#include "interpose/cuda/graph_callbacks.h"
 #include "interpose/cuda/process.h"
 
 namespace kerncap::interpose::cuda {
@@ -47,8 +48,6 @@ constexpr CUpti_CallbackId kOthers[] = {CUPTI_DRIVER_TRACE_CBID_cuModuleLoad,
                                         CUPTI_DRIVER_TRACE_CBID_cuIpcOpenMemHandle_v2,
                                         CUPTI_DRIVER_TRACE_CBID_cuIpcCloseMemHandle,
                                         CUPTI_DRIVER_TRACE_CBID_cuMemAllocManaged,
-                                        CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
-                                        CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
                                         CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture,
                                         CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz,
                                         CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2,
@@ -82,25 +81,17 @@ bool is_launch(CUpti_CallbackId id) {
   }
 }
 
-// A launch into a stream that is being recorded runs nothing now.
-bool is_recorded(Process& process, CUpti_CallbackId id, CUstream stream) {
-  if (!process.records_graphs.load(std::memory_order_relaxed)) return false;
-  const bool per_thread = id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz ||
-                          id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz ||
-                          id == CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz;
-  // CU_STREAM_PER_THREAD is the handle 2.
-  if (stream == nullptr && per_thread) stream = reinterpret_cast<CUstream>(std::uintptr_t{2});
-  const OwnCalls own;
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return driver().cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-         status != CU_STREAM_CAPTURE_STATUS_NONE;
+bool is_per_thread(CUpti_CallbackId id) {
+  return id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz ||
+         id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz ||
+         id == CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz;
 }
 
 void launch_begins(Process& process, CUpti_CallbackId id, const CUpti_CallbackData& data) {
   if (process.captures.is_active()) process.captures.wait_while_active();
   process.captures.poll();
   Launch launch = read_launch(id, data, process.captures.armed());
-  if (is_recorded(process, id, launch.stream)) return;
+  if (process.is_recorded(launch.stream, is_per_thread(id))) return;
   Kernel* kernel = process.kernels.find(launch.function, launch.context, data.symbolName);
   const std::uint64_t nth = process.count(*kernel, launch);
   process.activity.launched(launch.correlation, *kernel, nth);
@@ -166,6 +157,7 @@ void call_begins(Process& process, CUpti_CallbackId id, const CUpti_CallbackData
       process.records_graphs.store(true, std::memory_order_relaxed);
       break;
     default:
+      graph_call_begins(process, id, data);
       break;
   }
 }
@@ -232,6 +224,7 @@ void call_ends(Process& process, CUpti_CallbackId id, const CUpti_CallbackData& 
       break;
     }
     default:
+      if (!failed) graph_call_ends(process, id, data);
       break;
   }
 }
@@ -254,9 +247,14 @@ void on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const 
     resource(*p, id, *static_cast<const CUpti_ResourceData*>(data));
     return;
   }
-  if (OwnCalls::active()) return;
+  if (OwnCalls::active()) {
+    own_call(*p, id, *static_cast<const CUpti_CallbackData*>(data));
+    return;
+  }
   const auto& call = *static_cast<const CUpti_CallbackData*>(data);
-  if (is_launch(id)) {
+  if (is_graph_launch(id)) {
+    graph_launch(*p, id, call);
+  } else if (is_launch(id)) {
     if (call.callbackSite == CUPTI_API_ENTER) {
       launch_begins(*p, id, call);
     } else {
@@ -277,6 +275,7 @@ bool subscribe(std::string* why) {
     if (result == CUPTI_SUCCESS) result = cupti().cuptiEnableCallback(1, subscriber, domain, id);
   };
   for (const CUpti_CallbackId id : kOthers) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
+  for (const CUpti_CallbackId id : graph_calls()) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
   enable(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED);
   enable(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
   if (result == CUPTI_SUCCESS) return true;

@@ -55,7 +55,7 @@ void Capture::check() {
   if (cancelled()) throw Cancelled();
 }
 
-// Waits until nothing runs in the context. The wait itself is another thread's: it cannot be broken off.
+// The wait itself is another thread's: it cannot be broken off.
 void Capture::settle(const std::string& what) {
   auto state = std::make_shared<Synchronised>();
   sigset_t all, mask;
@@ -189,18 +189,30 @@ void Capture::save_before() {
 }
 
 void Capture::after(CUresult result) {
-  if (!over_) {
-    try {
-      save_after(result);
-      outcome_ = CaptureState::done;
-    } catch (const Cancelled&) {
-      outcome_ = CaptureState::cancelled;
-      message_ = "cancelled";
-    } catch (const std::exception& error) {
-      message_ = error.what();
-    }
+  changed(result);
+  end();
+}
+
+void Capture::changed(CUresult result) {
+  if (over_) return;
+  try {
+    save_after(result);
+    outcome_ = CaptureState::done;
+  } catch (const Cancelled&) {
+    outcome_ = CaptureState::cancelled;
+    message_ = "cancelled";
+  } catch (const std::exception& error) {
+    message_ = error.what();
   }
-  end(outcome_, message_);
+}
+
+bool Capture::ends_program() const { return outcome_ == CaptureState::done && request_.exit_after; }
+
+void Capture::refuse(const std::string& why, CaptureState outcome) {
+  control_.started_ns = live::monotonic_ns();
+  outcome_ = outcome;
+  message_ = why;
+  end();
 }
 
 void Capture::save_after(CUresult result) {
@@ -215,17 +227,17 @@ void Capture::save_after(CUresult result) {
   control_.saved_ns += live::monotonic_ns() - began;
 }
 
-void Capture::end(CaptureState outcome, const std::string& message) {
+void Capture::end() {
   watch_copies(false);
   image_.reset();
   writer_.reset();  // removes what was not committed
   control_.finished_ns = live::monotonic_ns();
-  live::set_text(control_.message, sizeof control_.message, message);
-  if (outcome == CaptureState::done && request_.exit_after) {
+  live::set_text(control_.message, sizeof control_.message, message_);
+  if (ends_program()) {
     process_.live->header().pending.store(0, std::memory_order_relaxed);
     leave_program(process_.live->header(), control_);
   }
-  set_state(outcome);
+  set_state(outcome_);
   process_.captures.capture_ended();  // deletes this
 }
 

@@ -1,7 +1,8 @@
 // The capture of one launch, by the thread that launches: before() runs as the driver enters the call,
-// after() when it leaves it. The device is at rest at both times: what was submitted before has completed,
-// and calls of other threads that launch, free or copy wait. Every wait has the request's limit; when it is
-// over the capture is given up and the program runs on.
+// after() when it leaves it; between them, for a kernel of a graph, graph_launch.cpp launches it. The device
+// is at rest at both times: what was submitted before has completed, and calls of other threads that launch,
+// free or copy wait. Every wait has the request's limit; when it is over the capture is given up and the
+// program runs on.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +26,20 @@ class Capture : public RunningCapture {
   // `result`: what the launch returned. Ends the capture, and with it the life of this.
   void after(abi::CUresult result);
 
+  // after() in two steps, for what has to be done between them, while other threads' calls still wait.
+  void changed(abi::CUresult result);
+  void end();
+  // Whether end() will end the program.
+  [[nodiscard]] bool ends_program() const;
+  // Ends the capture before the launch: it cannot be made.
+  void refuse(const std::string& why, live::CaptureState outcome = live::CaptureState::failed);
+  // Waits until nothing runs in the context. Throws Refused, Cancelled.
+  void settle(const std::string& what);
+
  private:
   void save_before();
   void save_after(abi::CUresult result);
-  void settle(const std::string& what);
   std::vector<ImageRegion> regions();
-  void end(live::CaptureState outcome, const std::string& message);
   void check();
   void set_state(live::CaptureState state);
 

@@ -11,6 +11,8 @@ namespace {
 
 abi::CudaDriver driver_functions;
 abi::Cupti cupti_functions;
+abi::CudaGraphs graph_functions;
+bool has_graph_functions = false;
 std::string driver_path;
 thread_local bool own_calls = false;
 
@@ -18,6 +20,8 @@ thread_local bool own_calls = false;
 
 const abi::CudaDriver& driver() { return driver_functions; }
 const abi::Cupti& cupti() { return cupti_functions; }
+const abi::CudaGraphs& graph_driver() { return graph_functions; }
+bool follows_graphs() { return has_graph_functions; }
 
 bool load_libraries(std::string* why) {
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -31,6 +35,7 @@ bool load_libraries(std::string* why) {
     *why = driver_path + " has no " + missing + "; kerncap needs a driver for CUDA 11.8 or later";
     return false;
   }
+  has_graph_functions = abi::load_functions(library, graph_functions) == nullptr;
   library = open_cupti(why);
   if (library == nullptr) return false;
   if (const char* missing = abi::load_functions(library, cupti_functions)) {

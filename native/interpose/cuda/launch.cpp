@@ -12,15 +12,6 @@ using namespace abi;  // NOLINT: the ABI's own names
 
 namespace {
 
-// Attributes that tie a launch to others (programmatic events, stream serialisation, graph nodes) mean
-// nothing when the kernel runs alone.
-bool says_how_it_runs(CUlaunchAttributeID id) {
-  return id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ||
-         id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE ||
-         id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION ||
-         id == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
-}
-
 void read_config(const CUlaunchConfig& config, bool whole, Launch& launch) {
   const std::uint32_t grid[3] = {config.gridDimX, config.gridDimY, config.gridDimZ};
   const std::uint32_t block[3] = {config.blockDimX, config.blockDimY, config.blockDimZ};
@@ -31,21 +22,24 @@ void read_config(const CUlaunchConfig& config, bool whole, Launch& launch) {
   if (!whole) return;
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const CUlaunchAttribute& attribute = config.attrs[i];
-    if (!says_how_it_runs(attribute.id)) continue;
-    if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
-      launch.cooperative = attribute.value.cooperative != 0;
-    if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
-      const auto& cluster = attribute.value.clusterDim;
-      launch.cluster[0] = cluster.x, launch.cluster[1] = cluster.y, launch.cluster[2] = cluster.z;
-    }
-    snapshot::CudaLaunchAttribute kept{};
-    kept.id = static_cast<std::uint32_t>(attribute.id);
-    std::memcpy(kept.value, attribute.value.bytes, sizeof kept.value);
-    launch.attributes.push_back(kept);
+    if (std::ranges::find(kRunAttributes, attribute.id) != std::end(kRunAttributes))
+      add_attribute(attribute, launch);
   }
 }
 
 }  // namespace
+
+void add_attribute(const CUlaunchAttribute& attribute, Launch& launch) {
+  if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) launch.cooperative = attribute.value.cooperative != 0;
+  if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+    const auto& cluster = attribute.value.clusterDim;
+    launch.cluster[0] = cluster.x, launch.cluster[1] = cluster.y, launch.cluster[2] = cluster.z;
+  }
+  snapshot::CudaLaunchAttribute kept{};
+  kept.id = static_cast<std::uint32_t>(attribute.id);
+  std::memcpy(kept.value, attribute.value.bytes, sizeof kept.value);
+  launch.attributes.push_back(kept);
+}
 
 Launch read_launch(CUpti_CallbackId id, const CUpti_CallbackData& data, bool whole) {
   Launch launch;

@@ -32,6 +32,17 @@ struct Launch {
   }
 };
 
+// Attributes that say how a kernel runs. Others tie a launch to more (programmatic events, stream
+// serialisation, graph nodes) and mean nothing when the kernel runs alone.
+inline constexpr abi::CUlaunchAttributeID kRunAttributes[] = {
+    abi::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, abi::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+    abi::CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+    abi::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
+    abi::CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT};
+
+// Keeps one of kRunAttributes.
+void add_attribute(const abi::CUlaunchAttribute& attribute, Launch& launch);
+
 // From the parameters of a launch call (CUPTI_DRIVER_TRACE_CBID_cuLaunch*). `whole`: with its attributes.
 Launch read_launch(abi::CUpti_CallbackId id, const abi::CUpti_CallbackData& data, bool whole);
 

@@ -110,6 +110,14 @@ void Process::start() {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+bool Process::is_recorded(CUstream stream, bool per_thread) const {
+  if (!records_graphs.load(std::memory_order_relaxed)) return false;
+  const OwnCalls own;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver().cuStreamIsCapturing(stream_handle(stream, per_thread), &status) == CUDA_SUCCESS &&
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 std::uint64_t Process::count(const Kernel& kernel, const Launch& launch) {
   live::Row& row = live->row(kernel.row);
   live->header().dispatches.fetch_add(1, std::memory_order_relaxed);

@@ -10,6 +10,7 @@
 #include "interpose/common/code_store.h"
 #include "interpose/cuda/activity.h"
 #include "interpose/cuda/controller.h"
+#include "interpose/cuda/graphs.h"
 #include "interpose/cuda/kernels.h"
 #include "interpose/cuda/memory.h"
 #include "live/control_file.h"
@@ -27,12 +28,16 @@ struct Process {
   Kernels kernels;
   Memory memory;
   Activity activity;
+  Graphs graphs;
   Controller captures;
   std::string runtime;
   // Graphs that the program has begun to record from streams: only then do launches have to be asked about.
   std::atomic<bool> records_graphs{false};
 
   void start();
+  // Whether the stream is being recorded into a graph: a launch into it runs nothing now. `per_thread`: where
+  // null means the thread's own default stream.
+  bool is_recorded(abi::CUstream stream, bool per_thread) const;
   // One launch; returns which of the kernel's it is, from 1.
   std::uint64_t count(const Kernel& kernel, const Launch& launch);
   // Flushes statistics, within limits, and marks the process as ended.

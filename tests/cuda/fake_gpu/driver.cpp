@@ -23,27 +23,10 @@
 #include <thread>
 #include <vector>
 
-#include "abi/cuda.h"
-#include "abi/cuda_cupti.h"
+#include "machine.h"
 
-using namespace kerncap::abi;  // NOLINT
+using namespace fake;  // NOLINT
 
-#define EXPORT extern "C" __attribute__((visibility("default"), used))
-
-struct kerncap::abi::CUmod_st {
-  void* library = nullptr;
-  std::uint32_t id = 0;
-  std::string untold;  // its image, while CUPTI has not been told of it
-};
-struct kerncap::abi::CUfunc_st {
-  CUmodule module = nullptr;
-  std::string name;
-  int (*entry)(const unsigned* grid, const unsigned* block, void* parameters) = nullptr;
-  const unsigned* parameters = nullptr;  // count, then offset and size of each
-};
-struct kerncap::abi::CUctx_st {
-  int device = 0;
-};
 struct kerncap::abi::CUevent_st {
   std::uint64_t ticket = 0;
   double at_ms = 0;
@@ -84,12 +67,13 @@ bool is_enabled(int domain, std::uint32_t id) {
   return callback != nullptr && enabled.count({domain, id}) != 0;
 }
 
-template <typename Params>
-CUresult traced(CUpti_driver_api_trace_cbid id, const Params& params, const char* symbol,
-                std::uint32_t correlation, const std::function<CUresult()>& body) {
+}  // namespace
+
+CUresult fake::traced_call(CUpti_driver_api_trace_cbid id, const void* params, const char* symbol,
+                           std::uint32_t correlation, const std::function<CUresult()>& body) {
   CUresult result = CUDA_SUCCESS;
   CUpti_CallbackData data{};
-  data.functionParams = &params;
+  data.functionParams = params;
   data.functionReturnValue = &result;
   data.symbolName = symbol;
   data.context = current != nullptr ? current : &the_context;
@@ -104,10 +88,12 @@ CUresult traced(CUpti_driver_api_trace_cbid id, const Params& params, const char
   return result;
 }
 
-std::uint32_t next_correlation() {
+std::uint32_t fake::next_correlation() {
   const std::lock_guard lock(mutex);
   return ++correlations;
 }
+
+namespace {
 
 // ---- the device: one thread that does what is submitted, in order
 
@@ -277,8 +263,11 @@ CUresult load(CUmodule* module, const void* image) {
   return CUDA_SUCCESS;
 }
 
-CUresult enqueue(CUfunction f, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared,
-                 void** parameters, void** extra, std::uint32_t correlation) {
+}  // namespace
+
+void fake::submit(std::function<int()> work) { device().submit(std::move(work)); }
+
+std::vector<unsigned char> fake::pack(CUfunction f, void** parameters, void** extra) {
   std::vector<unsigned char> packed(4096);
   if (f->parameters[0] != 0 && parameters != nullptr) {
     for (unsigned i = 0; i < f->parameters[0]; ++i)
@@ -286,28 +275,34 @@ CUresult enqueue(CUfunction f, const unsigned (&grid)[3], const unsigned (&block
   } else if (extra != nullptr) {
     std::memcpy(packed.data(), extra[1], *static_cast<std::size_t*>(extra[3]));
   }
+  return packed;
+}
+
+int fake::run_kernel(const KernelRun& run, std::uint32_t correlation, std::uint64_t graph_node) {
   CUpti_ActivityKernelPrefix record{};
   record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
   record.correlationId = correlation;
   record.registersPerThread = 16;
-  record.gridX = static_cast<int>(grid[0]), record.gridY = static_cast<int>(grid[1]),
-  record.gridZ = static_cast<int>(grid[2]);
-  record.blockX = static_cast<int>(block[0]), record.blockY = static_cast<int>(block[1]),
-  record.blockZ = static_cast<int>(block[2]);
-  record.dynamicSharedMemory = static_cast<int>(shared);
-  device().submit([=, packed = std::move(packed)]() mutable {
-    const unsigned g[3] = {grid[0], grid[1], grid[2]}, b[3] = {block[0], block[1], block[2]};
-    record.start = now_ns();
-    const int failed = f->entry(g, b, packed.data());
-    record.end = now_ns() + 1;
-    const std::lock_guard lock(mutex);
-    if (records_wanted) records.push_back({record, f->name});
-    return failed;
-  });
-  return CUDA_SUCCESS;
+  record.gridX = static_cast<int>(run.grid[0]), record.gridY = static_cast<int>(run.grid[1]),
+  record.gridZ = static_cast<int>(run.grid[2]);
+  record.blockX = static_cast<int>(run.block[0]), record.blockY = static_cast<int>(run.block[1]),
+  record.blockZ = static_cast<int>(run.block[2]);
+  record.dynamicSharedMemory = static_cast<int>(run.shared);
+  record.graphNodeId = graph_node;
+  std::vector<unsigned char> packed = run.packed;
+  record.start = now_ns();
+  const int failed = run.function->entry(run.grid, run.block, packed.data());
+  record.end = now_ns() + 1;
+  const std::lock_guard lock(mutex);
+  if (records_wanted) records.push_back({record, run.function->name});
+  return failed;
 }
 
-}  // namespace
+static CUresult enqueue(CUstream stream, const KernelRun& run, std::uint32_t correlation) {
+  if (stream_records(stream)) return record_kernel(stream, run);
+  submit([run, correlation] { return run_kernel(run, correlation, 0); });
+  return CUDA_SUCCESS;
+}
 
 EXPORT CUresult cuInit(unsigned) {
   if (started) return CUDA_SUCCESS;
@@ -359,16 +354,16 @@ EXPORT CUresult cuCtxGetCurrent(CUcontext* context) { return *context = current,
 EXPORT CUresult cuCtxGetDevice(CUdevice* d) { return *d = 0, CUDA_SUCCESS; }
 EXPORT CUresult cuCtxSynchronize() { return settled(); }
 EXPORT CUresult cuStreamCreate(CUstream* stream, unsigned) {
-  return *stream = reinterpret_cast<CUstream>(std::malloc(16)), CUDA_SUCCESS;
+  return *stream = std::make_unique<CUstream_st>().release(), CUDA_SUCCESS;
 }
-EXPORT CUresult cuStreamDestroy_v2(CUstream stream) { return std::free(stream), CUDA_SUCCESS; }
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
+  const std::unique_ptr<CUstream_st> gone(stream);
+  return CUDA_SUCCESS;
+}
 EXPORT CUresult cuStreamQuery(CUstream) {
   return !device().done(device().submitted()) ? CUDA_ERROR_NOT_READY : sticky;
 }
 EXPORT CUresult cuStreamSynchronize(CUstream) { return settled(); }
-EXPORT CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
-  return *status = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;
-}
 EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*) { return CUDA_SUCCESS; }
 EXPORT CUresult cuEventCreate(CUevent* event, unsigned) { return *event = new CUevent_st, CUDA_SUCCESS; }
 EXPORT CUresult cuEventRecord(CUevent event, CUstream) {
@@ -549,15 +544,21 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned 
                                void** extra) {
   const cuLaunchKernel_params params{f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra};
   const std::uint32_t id = next_correlation();
-  return traced(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, params, f->name.c_str(), id,
-                [&] { return enqueue(f, {gx, gy, gz}, {bx, by, bz}, shared, parameters, extra, id); });
+  return traced(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, params, f->name.c_str(), id, [&] {
+    return enqueue(stream, {f, {gx, gy, gz}, {bx, by, bz}, shared, pack(f, parameters, extra)}, id);
+  });
 }
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** parameters, void** extra) {
   const cuLaunchKernelEx_params params{c, f, parameters, extra};
   const std::uint32_t id = next_correlation();
   return traced(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, params, f->name.c_str(), id, [&] {
-    return enqueue(f, {c->gridDimX, c->gridDimY, c->gridDimZ}, {c->blockDimX, c->blockDimY, c->blockDimZ},
-                   c->sharedMemBytes, parameters, extra, id);
+    return enqueue(c->hStream,
+                   {f,
+                    {c->gridDimX, c->gridDimY, c->gridDimZ},
+                    {c->blockDimX, c->blockDimY, c->blockDimZ},
+                    c->sharedMemBytes,
+                    pack(f, parameters, extra)},
+                   id);
   });
 }
 

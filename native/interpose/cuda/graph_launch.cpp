@@ -1,0 +1,157 @@
+#include "interpose/cuda/graph_launch.h"
+
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "interpose/common/capture_steps.h"
+#include "interpose/cuda/capture.h"
+#include "interpose/cuda/driver.h"
+#include "interpose/cuda/graph_pieces.h"
+#include "interpose/cuda/process.h"
+
+namespace kerncap::interpose::cuda {
+
+using namespace abi;  // NOLINT: the ABI's own names
+
+namespace {
+
+// The graph launch that this thread is about to make, or in.
+struct InGraphLaunch {
+  bool looked_at = false;     // by launch_graph_instead()
+  std::uint32_t kernels = 0;  // that were counted
+};
+thread_local InGraphLaunch in_launch;
+
+// One of kerncap's own, until CUPTI tells of it.
+struct OwnLaunch {
+  std::uint32_t kernels = 0;
+  bool wanted = false;  // the kernel that is captured
+};
+thread_local const OwnLaunch* own_launch = nullptr;
+
+struct Looked {
+  std::uint32_t counted = 0;
+  Capture* capture = nullptr;
+  const GraphKernel* wanted = nullptr;
+};
+
+// Counts the kernels of a launch; the wanted one, if it is among them, is claimed.
+Looked look(Process& process, KeptGraph& graph, CUstream stream, bool claim) {
+  Looked looked;
+  std::unordered_map<const Kernel*, std::uint64_t> uncounted;
+  for (GraphKernel& kernel : graph.kernels(process.kernels)) {
+    kernel.launch.stream = stream;
+    std::uint64_t nth = 0;
+    if (graph.all_listed()) {
+      nth = process.count(*kernel.kernel, kernel.launch);
+      ++looked.counted;
+    } else {  // their records count them, with those that are not listed
+      nth = kernel.kernel->calls->load(std::memory_order_relaxed) + ++uncounted[kernel.kernel];
+    }
+    if (!claim || looked.capture != nullptr || !process.captures.armed()) continue;
+    looked.capture = process.captures.claim(kernel.launch, *kernel.kernel, nth);
+    if (looked.capture != nullptr) looked.wanted = &kernel;
+  }
+  return looked;
+}
+
+std::string refusal(const std::string& why) {
+  return "the dispatch is part of a graph launch (cuGraphLaunch) that kerncap cannot take apart: " + why;
+}
+
+CUresult launch(const GraphPiece& piece, CUstream stream, bool wanted) {
+  if (piece.empty()) return CUDA_SUCCESS;
+  const OwnLaunch own{piece.kernels, wanted};
+  own_launch = &own;
+  const CUresult result = graph_driver().cuGraphLaunch(piece.exec, stream);
+  own_launch = nullptr;
+  return result;
+}
+
+// What the program's launch does, in three launches, with the capture between them. False: none was made.
+bool run_pieces(const GraphPieces& pieces, CUstream stream, Capture& capture, CUresult* result) {
+  *result = launch(pieces.before, stream, false);
+  if (*result != CUDA_SUCCESS) {
+    capture.refuse(refusal("launching what comes before it gave " + error_text(*result)));
+    return false;
+  }
+  capture.before();
+  *result = launch(pieces.kernel, stream, true);
+  capture.changed(*result);
+  if (!capture.ends_program()) {
+    const CUresult of_rest = launch(pieces.behind, stream, false);
+    if (*result == CUDA_SUCCESS) *result = of_rest;
+    // Two launches of one executable graph never overlap, whatever the streams: neither may this one and the
+    // program's next.
+    try {
+      capture.settle("what follows the dispatch in its graph did not complete");
+    } catch (const std::exception&) {  // the capture is not concerned
+    }
+  }
+  capture.end();
+  return true;
+}
+
+std::unique_ptr<const GraphPieces> take_apart(const KeptGraph& graph, const GraphKernel& wanted) {
+  if (!graph.whole().empty()) throw Refused(refusal(graph.whole()));
+  try {
+    return std::make_unique<const GraphPieces>(graph, wanted);
+  } catch (const Refused& error) {
+    throw Refused(refusal(error.what()));
+  }
+}
+
+// `result`: null where the launch cannot be replaced. True: it has been.
+bool consider(Process& process, CUgraphExec exec, CUstream stream, CUresult* result) {
+  const std::shared_ptr<KeptGraph> graph = process.graphs.find(exec);
+  if (graph == nullptr || process.is_recorded(stream, false)) return false;
+  const std::lock_guard lock(graph->mutex);
+  const OwnCalls own;
+  const bool claim = result != nullptr || !in_launch.looked_at;
+  const Looked looked = look(process, *graph, stream, claim);
+  in_launch.kernels = looked.counted;
+  if (looked.capture == nullptr) return false;
+  try {
+    if (result == nullptr) throw Refused(refusal("calls of the driver cannot be replaced in this process"));
+    const std::unique_ptr<const GraphPieces> pieces = take_apart(*graph, *looked.wanted);
+    // The graph may still run from the launch before.
+    looked.capture->settle("what was submitted to the device before the launch did not complete");
+    return run_pieces(*pieces, stream, *looked.capture, result);
+  } catch (const Cancelled&) {
+    looked.capture->refuse("cancelled", live::CaptureState::cancelled);
+  } catch (const std::exception& error) {
+    looked.capture->refuse(error.what());
+  }
+  return false;
+}
+
+}  // namespace
+
+bool launch_graph_instead(CUgraphExec exec, CUstream stream, bool per_thread, CUresult* result) {
+  Process* p = process();
+  if (p == nullptr || OwnCalls::active()) return false;
+  if (p->captures.is_active()) p->captures.wait_while_active();
+  p->captures.poll();
+  in_launch = {.looked_at = true, .kernels = 0};
+  if (!p->captures.armed() || !consider(*p, exec, stream_handle(stream, per_thread), result)) return false;
+  in_launch = {};
+  return true;
+}
+
+void graph_launch_begins(Process& process, CUgraphExec exec, CUstream stream, std::uint32_t correlation) {
+  process.captures.poll();
+  // Where a request came after launch_graph_instead(), too, kernels count from now on.
+  if (in_launch.kernels == 0 && process.captures.armed()) consider(process, exec, stream, nullptr);
+  process.activity.graph_launched(correlation, std::exchange(in_launch, {}).kernels);
+}
+
+void own_graph_launch_begins(Process& process, std::uint32_t correlation) {
+  if (own_launch == nullptr) return;
+  process.activity.graph_launched(correlation, own_launch->kernels);
+  if (own_launch->wanted) process.activity.watch(correlation);
+}
+
+}  // namespace kerncap::interpose::cuda
