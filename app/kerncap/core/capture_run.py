@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kerncap.core import triton_record
+from kerncap.core import triton_choice, triton_record
 from kerncap.core.control import CaptureRequest, CaptureStatus, Session, process_start
 from kerncap.core.device_words import words_of_devices
 from kerncap.core.devices import Device, full_environment
@@ -85,18 +85,32 @@ class Captured:
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """The pattern fits several loaded kernels, or none by the interposer's rules; these were launched."""
+    """The pattern fits several loaded kernels, or none by the interposer's rules; these were launched.
+
+    `configurations` is what Triton compiled them with, by id; `chosen` the id of an autotuner's choice.
+    """
 
     launched: tuple[KernelStats, ...]
+    configurations: Mapping[str, str] = field(default_factory=dict)
+    chosen: str | None = None
 
 
-def kernel_lines(kernels: Sequence[KernelStats], of: Sequence[KernelStats] | None = None) -> str:
-    """Kernels for a person: id, calls, total time, name. Ids are short, yet unique among `of`."""
+def kernel_lines(
+    kernels: Sequence[KernelStats],
+    of: Sequence[KernelStats] | None = None,
+    configurations: Mapping[str, str] | None = None,
+) -> str:
+    """Kernels for a person: id, calls, total time, name, and what of Triton's configurations it has. Ids are
+    short, yet unique among `of`.
+    """
     short = short_ids(kernel.id for kernel in (of or kernels))
+    known = configurations or {}
     lines = []
     for kernel in kernels:
         total = f"{'~' * kernel.estimated}{kernel.total_ns / 1e6:.3f}"
         name = one_line(kernel.name, 160)
+        if known.get(kernel.id):
+            name += f": {one_line(known[kernel.id], 160)}"
         lines.append(f"  {short[kernel.id]:<8} {kernel.calls:>9} calls {total:>12} ms  {name}")
     return "\n".join(lines)
 
@@ -140,7 +154,12 @@ def run(request: RunRequest, on_progress: OnProgress | None = None) -> Captured 
             outcome = _Run(request, session, reader, workload, on_progress).wait()
             if isinstance(outcome, Captured):
                 triton_record.keep(session.directory, request.output)
-            return outcome
+                return outcome
+            return replace(
+                outcome,
+                configurations=triton_choice.configurations(session.directory),
+                chosen=triton_choice.chosen_kernel(session.directory, (k.id for k in outcome.launched)),
+            )
 
 
 class _Run:
@@ -314,9 +333,12 @@ class _Run:
         raise WorkloadError(f"{pattern} {verb}{why}.{loaded}{self._launched()}", **self._details())
 
 
-def ambiguous_error(pattern: str, kernels: Sequence[KernelStats]) -> UsageError:
+def ambiguous_error(
+    pattern: str, kernels: Sequence[KernelStats], configurations: Mapping[str, str] | None = None
+) -> UsageError:
     """The error for a pattern that fits several launched kernels."""
+    lines = kernel_lines(kernels, configurations=configurations)
     return UsageError(
-        f"{pattern} fits {len(kernels)} kernels; name one by its id:\n{kernel_lines(kernels)}",
+        f"{pattern} fits {len(kernels)} kernels; name one by its id:\n{lines}",
         candidates=kernel_details(kernels),
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kerncap.core import manifest, records
+from kerncap.core import manifest, records, triton_choice
 from kerncap.core.capture_run import (
     Ambiguous,
     Captured,
@@ -321,11 +321,12 @@ def extract(
         warnings: list[str] = []
         outcome = run(request, on_progress)
         if isinstance(outcome, Ambiguous):
-            if len(outcome.launched) != 1:
-                raise ambiguous_error(kernel, outcome.launched)
-            only = outcome.launched[0]
+            only = next((k for k in outcome.launched if k.id == outcome.chosen), outcome.launched[0])
+            if len(outcome.launched) != 1 and only.id != outcome.chosen:
+                raise ambiguous_error(kernel, outcome.launched, outcome.configurations)
+            why = "the autotuner chose" if only.id == outcome.chosen else "one was launched:"
             warnings.append(
-                f"of the kernels that {kernel} fits, one was launched: {only.id} {one_line(only.name, 160)}; "
+                f"of the kernels that {kernel} fits, {why} {only.id} {one_line(only.name, 160)}; "
                 "the program was run again for it"
             )
             _notify(on_progress, "running again")
@@ -342,12 +343,19 @@ def extract(
             snapshot_s=outcome.snapshot_s,
             on_progress=on_progress,
         )
+        choice = triton_choice.note(partial / "capture", kernel, result.id, result.dispatch)
         kept = commit()
     return replace(
         result,
         output=os.fspath(target),
         program=outcome.program,
-        warnings=[*warnings, *outcome.warnings, *result.warnings, *([kept] if kept else [])],
+        warnings=[
+            *warnings,
+            *([choice] if choice else []),
+            *outcome.warnings,
+            *result.warnings,
+            *([kept] if kept else []),
+        ],
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kerncap.core import triton_record
+from kerncap.core import triton_choice, triton_record
 from kerncap.core.capture_run import (
     CAPTURE_LIMIT_S,
     STAGES,
@@ -81,7 +81,11 @@ def extract_running(
             pattern, exact = kernel, False
             found = matching(kernel, reader.snapshot().kernels)
             if len(found) > 1:
-                raise ambiguous_error(kernel, found)
+                chosen = triton_choice.chosen_kernel(opened.directory, (k.id for k in found))
+                if chosen is None:
+                    known = triton_choice.configurations(opened.directory)
+                    raise ambiguous_error(kernel, found, known)
+                found = [k for k in found if k.id == chosen]
             if found:
                 pattern, exact = found[0].id, True
             request = CaptureRequest(
@@ -112,11 +116,12 @@ def extract_running(
                 snapshot_s=status.saved_ns / 1e9,
                 on_progress=on_progress,
             )
+            choice = triton_choice.note(partial / "capture", kernel, result.id, result.dispatch)
             kept = commit()
     finally:
         if opened is not session:
             opened.close()
-    warnings = [*result.warnings, *([kept] if kept else [])]
+    warnings = [*([choice] if choice else []), *result.warnings, *([kept] if kept else [])]
     return replace(result, output=os.fspath(target), warnings=warnings)
 
 

@@ -43,6 +43,7 @@ _SHAPE = {
     "options?": dict,
     "modules?": dict,
     "unresolved?": dict,
+    "id?": str,
     "candidates?": list,
     "tuned?": bool,
 }

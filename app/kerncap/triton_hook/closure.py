@@ -18,6 +18,7 @@ from kerncap_triton_hook.values import Unsupported, expression
 
 _LIBRARIES = {"triton", "torch", "torch_npu", "numpy"}
 _STANDARD = set(getattr(sys, "stdlib_module_names", ())) - {"__main__"}
+_GENERATED = "torch._inductor.runtime.compile_tasks."  # modules of the program's own, for all their name
 _DECORATORS = {"JITFunction": "triton.jit", "ConstexprFunction": "triton.constexpr_function"}
 
 
@@ -27,6 +28,8 @@ def is_jit(value):
 
 
 def _library(module):
+    if module.startswith(_GENERATED):
+        return False
     top = module.partition(".")[0]
     return top in _LIBRARIES or top in _STANDARD
 

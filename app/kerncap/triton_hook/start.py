@@ -1,7 +1,9 @@
 """Puts the hook into this program: Triton's modules are patched once they are imported.
 
-Executed with `session` (the session's directory) and `__file__` as globals. What fails is written into the
-session, so that a reproducer can say why it has no source; the program never sees it.
+Executed by native/interpose/common/python_hook.cpp with these globals: `__file__`; `session`, its directory;
+`tuning(begins)`, which says that this thread's launches only time an autotuner's candidates; and
+`compiled(symbol, code)`, which tells of code that Triton made and returns its kernel's id. What fails is
+written into the session, so that a reproducer can say why it has no source; the program never sees it.
 """
 
 import importlib.abc
@@ -66,7 +68,10 @@ def _start():
     _module("closure")
     watch = _module("watch")
     watch.RECORDS = _RECORDS
-    patches = {name: watch.guarded(patch) for name, patch in watch.PATCHES.items()}
+    watch.TUNING, watch.COMPILED = tuning, compiled  # type: ignore[name-defined]  # noqa: F821
+    inductor = _module("inductor")
+    patches = {**watch.PATCHES, **inductor.PATCHES}
+    patches = {name: watch.guarded(patch) for name, patch in patches.items()}
     sys.meta_path.insert(0, _Finder(patches))
     for name, patch in patches.items():
         if name in sys.modules:

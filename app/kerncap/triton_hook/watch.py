@@ -1,5 +1,5 @@
-"""The patches: every kernel that Triton makes or takes from its cache, and every choice of its autotuner, is
-written into the session as a JSON file.
+"""The patches of Triton: every kernel that it makes or takes from its cache, and every choice of its
+autotuner, is written into the session as a JSON file.
 
 Of Triton this uses what 3.2 to 3.9 have: CompiledKernel.__init__(src, metadata_group, hash), ASTSource's fn,
 signature, constants and attrs, Autotuner's prune_configs, _bench and run. What is not as expected is written
@@ -19,7 +19,10 @@ from kerncap_triton_hook.closure import Closure, is_jit
 from kerncap_triton_hook.elf_text import text_digest
 from kerncap_triton_hook.values import Unsupported, expression
 
-RECORDS = ""  # set by start.py
+# Set by start.py, which says what they are.
+RECORDS = ""
+TUNING = None
+COMPILED = None
 SCHEMA = "kerncap-triton/1"
 # Variables that change what the compiler makes.
 _ENVIRONMENT = (
@@ -39,7 +42,8 @@ _open = {}  # (thread, id of the tuner) -> the record of the tuning that goes on
 _tunings = [0]
 
 
-def _problem():
+def problem():
+    """Writes down the exception that is being handled."""
     with open(os.path.join(RECORDS, f"problem-{os.getpid()}.txt"), "a", encoding="utf-8") as file:
         file.write(traceback.format_exc())
 
@@ -53,13 +57,14 @@ def guarded(function):
             return function(*arguments)
         except Exception:
             with contextlib.suppress(OSError):
-                _problem()
+                problem()
             return None
 
     return run
 
 
-def _write(name, document):
+def write(name, document):
+    """A file of the session, whole or not at all."""
     path = os.path.join(RECORDS, name)
     partial = f"{path}.{os.getpid()}.{threading.get_ident()}"
     with open(partial, "w", encoding="utf-8") as file:
@@ -76,7 +81,7 @@ def _options(metadata):
     """The compile options among the metadata: what the backend's own options have."""
     from triton.compiler.compiler import make_backend
 
-    values = metadata._asdict() if hasattr(metadata, "_asdict") else dict(metadata)
+    values = metadata._asdict() if hasattr(metadata, "_asdict") else dict(vars(metadata))
     values = {name: _tupled(value) if isinstance(value, list) else value for name, value in values.items()}
     names = make_backend(values["target"]).parse_options(dict(values)).__dict__
     return {name: values[name] for name in names if name in values}
@@ -93,8 +98,9 @@ def _target(target):
 
 
 @guarded
-def _record(kernel):
-    binary = kernel.kernel
+def record(binary, metadata, source):
+    """Writes a kernel down. `source()` returns its ASTSource; it may raise Unsupported."""
+    kernel_id = COMPILED(metadata.name, binary)
     digest = hashlib.sha256(binary).hexdigest()
     name = digest + ".json"
     if os.path.exists(os.path.join(RECORDS, name)):
@@ -104,13 +110,14 @@ def _record(kernel):
     document = {
         "schema": SCHEMA,
         "code_object": digest,
+        "id": kernel_id,
         "text": text_digest(binary),
         "triton": triton.__version__,
         "triton_root": os.path.dirname(os.path.dirname(os.path.abspath(triton.__file__))),
         "python": sys.executable,
-        "kernel": kernel.metadata.name,
-        "target": _target(kernel.metadata.target),
-        "shared": getattr(kernel.metadata, "shared", None),
+        "kernel": metadata.name,
+        "target": _target(metadata.target),
+        "shared": getattr(metadata, "shared", None),
         "environment": {
             key: value
             for key, value in os.environ.items()
@@ -118,17 +125,16 @@ def _record(kernel):
         },
     }
     try:
-        _describe(document, kernel)
-    except Unsupported as problem:
-        document["reason"] = str(problem)
-    except Exception as problem:
-        document["reason"] = f"{type(problem).__name__}: {problem}"
-        _problem()
-    _write(name, document)
+        _describe(document, source(), metadata)
+    except Unsupported as error:
+        document["reason"] = str(error)
+    except Exception as error:
+        document["reason"] = f"{type(error).__name__}: {error}"
+        problem()
+    write(name, document)
 
 
-def _describe(document, kernel):
-    src = kernel.src
+def _describe(document, src, metadata):
     fn = getattr(src, "fn", None)
     if fn is None or not is_jit(fn):
         raise Unsupported(
@@ -164,10 +170,15 @@ def _describe(document, kernel):
         constexprs=constants,
         declared=declared,
         attributes=_attributes(src.attrs),
-        options={key: text(value) for key, value in _options(kernel.metadata).items()},
+        options={key: text(value) for key, value in _options(metadata).items()},
         modules=closure.modules,
         unresolved=closure.unresolved,
     )
+
+
+@guarded
+def _made(kernel):
+    record(kernel.kernel, kernel.metadata, lambda: kernel.src)
 
 
 def patch_compiler(module):
@@ -177,7 +188,7 @@ def patch_compiler(module):
     @functools.wraps(original)
     def made(self, *arguments, **keywords):
         original(self, *arguments, **keywords)
-        _record(self)
+        _made(self)
 
     module.CompiledKernel.__init__ = made
 
@@ -189,10 +200,12 @@ def _key(tuner):
     return threading.get_ident(), id(tuner)
 
 
-def _config(config):
+def candidate(config, parameters):
+    """A row of a tuning: a Config for a kernel that takes `parameters`."""
     row = {"constexprs": {}, "options": {}, "times_ms": None, "chosen": False, "grid": None}
     for key, value in config.all_kwargs().items():
-        place = "constexprs" if key in config.kwargs else "options"
+        # The backend's own options (waves_per_eu) may stand among the constexprs.
+        place = "constexprs" if key in config.kwargs and key in parameters else "options"
         try:
             row[place][key] = expression(value)
         except Unsupported as problem:
@@ -200,18 +213,16 @@ def _config(config):
     return row
 
 
-def _grid(grid, names):
+def whole_grid(grid, names):
+    """Three numbers of what a program gives as its grid."""
     if callable(grid):
         grid = grid(names)
     numbers = [int(n) for n in grid]
     return numbers + [1] * (3 - len(numbers))
 
 
-@guarded
-def _tuning_begins(tuner, configs, keywords):
-    fn = tuner.fn
-    while not is_jit(fn):
-        fn = fn.fn
+def new_tuning(fn, rows, finished=False):
+    """(file name, document) of a tuning of the JIT function `fn`; written down."""
     with _lock:
         _tunings[0] += 1
         number = _tunings[0]
@@ -219,20 +230,39 @@ def _tuning_begins(tuner, configs, keywords):
         "schema": SCHEMA,
         "module": fn.fn.__module__,
         "function": fn.fn.__name__,
-        "finished": False,
-        "candidates": [],
+        "finished": finished,
+        "candidates": rows,
     }
+    name = f"tuning-{os.getpid()}-{number}.json"
+    write(name, document)
+    return name, document
+
+
+@contextlib.contextmanager
+def timing_launches():
+    """What is launched in it only times a candidate: no dispatch that a kernel's name means."""
+    TUNING(True)
+    try:
+        yield
+    finally:
+        TUNING(False)
+
+
+@guarded
+def _tuning_begins(tuner, configs, keywords):
+    fn = tuner.fn
+    while not is_jit(fn):
+        fn = fn.fn
+    rows = []
     for config in configs:
-        row = _config(config)
+        row = candidate(config, fn.arg_names)
         try:
             names = dict(tuner.nargs or {}, **keywords)
-            row["grid"] = _grid(keywords.get("grid"), dict(names, **config.all_kwargs()))
+            row["grid"] = whole_grid(keywords.get("grid"), dict(names, **config.all_kwargs()))
         except Exception:
             row["grid"] = None
-        document["candidates"].append(row)
-    name = f"tuning-{os.getpid()}-{number}.json"
-    _open[_key(tuner)] = (name, document, list(configs), {})
-    _write(name, document)
+        rows.append(row)
+    _open[_key(tuner)] = (*new_tuning(fn, rows), list(configs), {})
 
 
 @guarded
@@ -252,7 +282,7 @@ def _candidate_timed(tuner, config, times):
         document["finished"] = True
         for row, config in zip(document["candidates"], configs):
             row["chosen"] = config is best
-    _write(name, document)
+    write(name, document)
 
 
 @guarded
@@ -269,7 +299,7 @@ def _tuning_ends(tuner):
             values = kept[config]
             row["times_ms"] = [float(t) for t in (values if isinstance(values, (list, tuple)) else [values])]
     document["finished"] = best is not None
-    _write(name, document)
+    write(name, document)
 
 
 def patch_autotuner(module):
@@ -284,7 +314,8 @@ def patch_autotuner(module):
 
     @functools.wraps(bench)
     def _bench(self, *arguments, config, **meta):
-        times = bench(self, *arguments, config=config, **meta)
+        with timing_launches():
+            times = bench(self, *arguments, config=config, **meta)
         _candidate_timed(self, config, times)
         return times
 

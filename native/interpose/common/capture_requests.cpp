@@ -92,7 +92,12 @@ void CaptureRequests::set_candidates(std::vector<Candidate> exact, std::vector<C
   candidates_.erase(last, candidates_.end());
 }
 
-bool CaptureRequests::only_candidate(std::uint64_t id) {
+bool CaptureRequests::only_candidate(std::uint64_t id, bool chosen) {
+  const auto of_one_name = [this](const Candidate& c) { return c.symbol == candidates_.front().symbol; };
+  if (chosen && std::all_of(candidates_.begin(), candidates_.end(), of_one_name)) {
+    return std::any_of(candidates_.begin(), candidates_.end(),
+                       [id](const Candidate& c) { return c.id == id; });
+  }
   if (candidates_.size() > 1) {
     std::string message;
     for (const Candidate& candidate : candidates_)

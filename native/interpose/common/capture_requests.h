@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "interpose/common/names.h"
+#include "interpose/common/triton.h"
 #include "live/layout.h"
 
 namespace kerncap::interpose {
@@ -90,12 +91,21 @@ class CaptureRequests {
   bool outdated(std::uint64_t generation);
   // Those that match exactly, or else those that match in part; one an id.
   void set_candidates(std::vector<Candidate> exact, std::vector<Candidate> part);
-  // Whether `id` is the only kernel that the request can mean. Where there are several the request is
-  // answered.
-  bool only_candidate(std::uint64_t id);
-  // Whether the `nth` dispatch of the kernel, of so many work-items, is the one. Where it was before the
-  // request that is answered.
-  bool wanted(const std::uint32_t (&work_items)[3], std::uint64_t nth, const std::string& symbol);
+  // Whether the `nth` dispatch of the kernel, of so many work-items, is the one. Where several kernels can be
+  // meant, or it was before the request, that is answered.
+  //
+  // An autotuner compiles one kernel under several configurations, all of one name, and launches each to time
+  // it. Who says that name means what the program goes on with: such launches are not counted then.
+  template <typename Kernel>
+  bool asked_for(const Kernel& kernel, const std::uint32_t (&work_items)[3], std::uint64_t nth) {
+    if (pattern_->is_id_of(kernel.id)) {
+      return only_candidate(kernel.id, false) && wanted(work_items, nth, kernel.symbol);
+    }
+    if (is_tuning()) return false;
+    const std::uint64_t timed = kernel.calls->timed.load(std::memory_order_relaxed);
+    return only_candidate(kernel.id, timed > 0) &&
+           wanted(work_items, nth > timed ? nth - timed : 0, kernel.symbol);
+  }
   // Makes the request this process's. False: another process of the session was first.
   bool own();
   void report(live::CaptureState state, const std::string& message);
@@ -111,6 +121,9 @@ class CaptureRequests {
 
  private:
   void take_request(std::uint64_t sequence);
+  // Whether `id` is what the request means. `chosen`: an autotuner's choice among kernels of its name.
+  bool only_candidate(std::uint64_t id, bool chosen);
+  bool wanted(const std::uint32_t (&work_items)[3], std::uint64_t nth, const std::string& symbol);
 
   std::atomic<std::uint64_t> seen_{0};
   // What the pattern means among the code that is loaded: looked up again when that changes.

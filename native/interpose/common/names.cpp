@@ -141,9 +141,13 @@ Pattern::Pattern(std::string text, bool exact_only) : text_(std::move(text)), ex
   }
 }
 
+bool Pattern::is_id_of(std::uint64_t id) const {
+  return !id_prefix_.empty() && id_text(id).starts_with(id_prefix_);
+}
+
 Match Pattern::match(std::string_view symbol, std::string_view demangled, std::uint64_t id) const {
   if (symbol == symbol_) return Match::exact;
-  if (!id_prefix_.empty() && id_text(id).starts_with(id_prefix_)) return Match::exact;
+  if (is_id_of(id)) return Match::exact;
   if (exact_only_ || text_.empty()) return Match::none;
   if (demangled == text_) return Match::exact;
   const std::string_view plain = without_parameters(demangled);

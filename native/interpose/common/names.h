@@ -39,6 +39,8 @@ class Pattern {
 
   // `symbol` without ".kd".
   [[nodiscard]] Match match(std::string_view symbol, std::string_view demangled, std::uint64_t id) const;
+  // Whether it names a kernel by its id.
+  [[nodiscard]] bool is_id_of(std::uint64_t id) const;
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:

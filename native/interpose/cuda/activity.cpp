@@ -131,7 +131,7 @@ void Activity::kernel_record(const CUpti_ActivityKernelPrefix& record) {
     // A launch that nobody told of when it was made: while launches are not watched, or from a graph then.
     Kernel* kernel = kernels_.find_by_name(record);
     row = kernel->row;
-    nth = kernel->calls->fetch_add(1, std::memory_order_relaxed) + 1;
+    nth = kernel->calls->count();
     live::Row& counted = live_.row(row);
     const std::uint32_t grid[3] = {work_items(record.gridX, record.blockX),
                                    work_items(record.gridY, record.blockY),

@@ -36,9 +36,7 @@ Capture* Controller::claim(const Launch& launch, Kernel& kernel, std::uint64_t n
   if (!armed_.load() || active_.load() != nullptr) return nullptr;
   if (judge(kernel) == Match::none) return nullptr;
   resolve();
-  if (!only_candidate(kernel.id) ||
-      !wanted({launch.work_items(0), launch.work_items(1), launch.work_items(2)}, nth, kernel.symbol) ||
-      !own()) {
+  if (!asked_for(kernel, {launch.work_items(0), launch.work_items(1), launch.work_items(2)}, nth) || !own()) {
     return nullptr;
   }
   auto capture = std::make_unique<Capture>(process_, request_, launch, kernel, nth);

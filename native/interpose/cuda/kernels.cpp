@@ -4,7 +4,6 @@
 #include <array>
 
 #include "interpose/cuda/driver.h"
-#include "snapshot/xxh64.h"
 
 namespace kerncap::interpose::cuda {
 
@@ -14,10 +13,6 @@ namespace {
 
 // Code that was loaded by driver calls of this thread and that no module has claimed yet.
 thread_local std::vector<Code*> fresh;
-
-std::uint64_t kernel_id(const std::string& symbol, std::uint64_t code_hash) {
-  return snapshot::xxh64(symbol.data(), symbol.size(), code_hash);
-}
 
 int attribute(CUfunction function, CUfunction_attribute what) {
   int value = 0;
@@ -59,10 +54,11 @@ FunctionFacts examine(CUfunction function) {
   return facts;
 }
 
-live::KernelKind kind_of(const std::string& symbol) {
+live::KernelKind kind_of(const std::string& symbol, const Code* code) {
   const live::KernelKind kind = kernel_kind(symbol, true);
   if (kind != live::KernelKind::hip) return kind;
-  return symbol.starts_with("triton_") ? live::KernelKind::triton : live::KernelKind::cuda;
+  const bool triton = symbol.starts_with("triton_") || (code != nullptr && made_by_triton(code->hash));
+  return triton ? live::KernelKind::triton : live::KernelKind::cuda;
 }
 
 }  // namespace
@@ -202,11 +198,11 @@ Kernel* Kernels::kernel(const std::string& symbol, const Code* code, std::uint32
   slot->code = code;
   slot->unknown_code = std::move(why);
   slot->device = device;
-  slot->kind = kind_of(symbol);
+  slot->kind = kind_of(symbol, code);
   for (auto same = kernels_.lower_bound({id, 0}); same != kernels_.end() && same->first.first == id; ++same) {
     if (same->second->calls != nullptr) slot->calls = same->second->calls;
   }
-  if (slot->calls == nullptr) slot->calls = std::make_shared<std::atomic<std::uint64_t>>(0);
+  if (slot->calls == nullptr) slot->calls = std::make_shared<Calls>();
   generation_.fetch_add(1, std::memory_order_release);
   return slot.get();
 }

@@ -16,6 +16,7 @@
 #include "interpose/common/capture_requests.h"
 #include "interpose/common/code_store.h"
 #include "interpose/common/names.h"
+#include "interpose/common/triton.h"
 #include "interpose/cuda/cubin.h"
 #include "live/live_file.h"
 #include "snapshot/records.h"
@@ -48,8 +49,8 @@ struct Kernel {
   bool parameters_known = false;
   bool examined = false;  // what the driver tells of it is known
   std::uint32_t row = 0;
-  std::shared_ptr<std::atomic<std::uint64_t>> calls;  // of this id, on all devices
-  std::atomic<std::uint64_t> judged{0};               // the capture request that it was held against
+  std::shared_ptr<Calls> calls;          // of this id, on all devices
+  std::atomic<std::uint64_t> judged{0};  // the capture request that it was held against
   std::atomic<Match> match{Match::none};
 };
 

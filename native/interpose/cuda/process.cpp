@@ -124,7 +124,7 @@ std::uint64_t Process::count(const Kernel& kernel, const Launch& launch) {
   const std::uint32_t grid[3] = {launch.work_items(0), launch.work_items(1), launch.work_items(2)};
   live::count_dispatch(row, grid, launch.block, launch.dynamic_shared, live::coarse_monotonic_ns());
   row.calls.fetch_add(1, std::memory_order_relaxed);
-  return kernel.calls->fetch_add(1, std::memory_order_relaxed) + 1;
+  return kernel.calls->count();
 }
 
 void Process::housekeeping() {

@@ -44,10 +44,7 @@ Capture* CaptureController::claim(InterceptQueue& queue, const Packet& packet, K
   if (judge(kernel) == Match::none) return nullptr;
   resolve();
   const auto& d = packet.dispatch;
-  if (!only_candidate(kernel.id) ||
-      !wanted({d.grid_size_x, d.grid_size_y, d.grid_size_z}, nth, kernel.symbol) || !own()) {
-    return nullptr;
-  }
+  if (!asked_for(kernel, {d.grid_size_x, d.grid_size_y, d.grid_size_z}, nth) || !own()) return nullptr;
   std::unique_ptr<Capture> capture = Capture::start(process_, request_, queue, packet, kernel, row, nth);
   if (capture == nullptr) {
     report(CaptureState::failed, "no signals can be had from the runtime for the capture");

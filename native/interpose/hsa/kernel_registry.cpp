@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "interpose/hsa/api.h"
-#include "snapshot/xxh64.h"
 
 namespace kerncap::interpose {
 
@@ -52,10 +51,6 @@ std::vector<unsigned char> whole_file(int fd) {
     done += static_cast<std::size_t>(n);
   }
   return bytes;
-}
-
-std::uint64_t kernel_id(const std::string& symbol, std::uint64_t code_hash) {
-  return snapshot::xxh64(symbol.data(), symbol.size(), code_hash);
 }
 
 }  // namespace
@@ -209,7 +204,7 @@ Kernel* KernelRegistry::kernel(const std::string& symbol, const Loaded* where, c
   for (auto same = kernels_.lower_bound({id, 0}); same != kernels_.end() && same->first.first == id; ++same) {
     if (same->second->calls != nullptr) k.calls = same->second->calls;
   }
-  if (k.calls == nullptr) k.calls = std::make_shared<std::atomic<std::uint64_t>>(0);
+  if (k.calls == nullptr) k.calls = std::make_shared<Calls>();
   bool has_language = true;
   if (where != nullptr && where->metadata != nullptr) {
     const auto found = where->metadata->kernels.find(symbol);

@@ -15,6 +15,7 @@
 #include "abi/hsa.h"
 #include "interpose/common/code_store.h"
 #include "interpose/common/names.h"
+#include "interpose/common/triton.h"
 #include "interpose/hsa/agents.h"
 #include "interpose/hsa/code_metadata.h"
 #include "live/live_file.h"
@@ -33,8 +34,7 @@ struct Kernel {
   std::int32_t hostcall_offset = -1;
   std::int32_t multigrid_offset = -1;
   std::atomic<std::uint32_t> row{0};  // 1 + its index in the statistics file; 0: none yet
-  // Dispatches in this process, on all devices: with one id they are one kernel to whoever asks for the nth.
-  std::shared_ptr<std::atomic<std::uint64_t>> calls;
+  std::shared_ptr<Calls> calls;
   // The capture request (its sequence) that this kernel's names were last held against, and the outcome,
   // which is written first.
   std::atomic<std::uint64_t> judged{0};

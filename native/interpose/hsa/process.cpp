@@ -143,7 +143,7 @@ std::uint64_t Process::count(const Packet& packet, Kernel* kernel, std::uint32_t
                        d.group_segment_size > fixed_lds ? d.group_segment_size - fixed_lds : 0,
                        live::coarse_monotonic_ns());
   row.calls.fetch_add(1, std::memory_order_relaxed);
-  return kernel != nullptr ? kernel->calls->fetch_add(1, std::memory_order_relaxed) + 1 : 0;
+  return kernel != nullptr ? kernel->calls->count() : 0;
 }
 
 bool Process::new_queue(hsa_queue_t* queue, const AgentInfo& agent) {

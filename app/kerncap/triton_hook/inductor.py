@@ -1,0 +1,177 @@
+"""The patches of torch.compile: its kernels are written down where they are loaded.
+
+Inductor compiles in worker processes, or takes a kernel from a cache; code and configuration are what the
+program gets of it. So a kernel is looked at when its launcher is made, in the process that launches it. Of
+torch this uses what 2.7 to 2.13 have in torch._inductor.runtime.triton_heuristics; 2.6 compiles by Triton in
+the program itself, which watch.py sees.
+"""
+
+import functools
+import json
+import os
+import sys
+import types
+
+from kerncap_triton_hook import watch
+from kerncap_triton_hook.closure import is_jit
+from kerncap_triton_hook.values import Unsupported
+
+_FRAMES = 8  # between a launcher and the autotuner that asks for it
+_tunings = {}  # id of the autotuner -> its record
+
+
+def _live(tuner):
+    """The JIT function. A worker's comes without its Python function: the module is loaded here then."""
+    fn = tuner.fn
+    if getattr(fn, "fn", None) is None:
+        again = getattr(tuner, "_reload_kernel", None)
+        if again is None:
+            raise Unsupported("made by Inductor in another process, which keeps no way to its source")
+        fn = again().fn
+    while not is_jit(fn) and getattr(fn, "fn", None) is not None:
+        fn = fn.fn
+    if not is_jit(fn) or fn.fn is None:
+        raise Unsupported("made by Inductor of something else than a Python function")
+    return fn
+
+
+def _tuner_of(frame, kind):
+    """The autotuner in whose method a launcher is made."""
+    for _ in range(_FRAMES):
+        if frame is None:
+            return None
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, kind):
+            return owner
+        frame = frame.f_back
+    return None
+
+
+def _code(result):
+    """(code object, metadata) of what Inductor has of a compiled kernel."""
+    kernel = result.kernel
+    binary = getattr(kernel, "kernel", None)
+    if isinstance(binary, bytes):
+        return binary, kernel.metadata
+    # For its own launcher: the code object's file in Triton's cache, and the metadata beside it.
+    if not kernel.cubin_path:
+        result.reload_cubin_path()
+    path = kernel.cubin_path
+    binary = getattr(kernel, "cubin_raw", None)
+    if not isinstance(binary, bytes):
+        with open(path, "rb") as file:
+            binary = file.read()
+    with open(os.path.splitext(path)[0] + ".json", encoding="utf-8") as file:
+        values = json.load(file)
+    if isinstance(values.get("target"), dict):
+        from triton.backends.compiler import GPUTarget
+
+        values["target"] = GPUTarget(**values["target"])
+    return binary, types.SimpleNamespace(**values)
+
+
+@watch.guarded
+def _loaded(result, tuner):
+    def source():
+        from triton.compiler import ASTSource
+
+        if tuner is None:
+            raise Unsupported("made by Inductor for something else than its autotuner")
+        meta = result.compile_meta
+        return ASTSource(_live(tuner), meta["signature"], meta["constants"], meta["configs"][0])
+
+    binary, metadata = _code(result)
+    watch.record(binary, metadata, source)
+
+
+def _grid(tuner, config, arguments, keywords):
+    try:
+        if keywords.get("grid") is not None:
+            return watch.whole_grid(keywords["grid"], config.kwargs)
+        return watch.whole_grid(tuner._interpret_args_grid(arguments, config)[1], {})
+    except Exception:
+        return None
+
+
+def _row(tuner, fn, config, milliseconds, arguments, keywords):
+    row = watch.candidate(config, fn.arg_names)
+    if milliseconds is not None:
+        row["times_ms"] = [milliseconds if milliseconds < float("inf") else None]
+    row["grid"] = _grid(tuner, config, arguments, keywords)
+    return row
+
+
+@watch.guarded
+def _tuned(tuner, timings, arguments, keywords):
+    fn = _live(tuner)
+    rows = []
+    best = min(timings, key=timings.get)
+    for launcher, milliseconds in timings.items():
+        row = _row(tuner, fn, launcher.config, milliseconds, arguments, keywords)
+        row["chosen"] = launcher is best
+        rows.append(row)
+    _tunings[id(tuner)] = watch.new_tuning(fn, rows, finished=True)
+
+
+@watch.guarded
+def _refined(tuner, launcher, arguments, keywords):
+    """Coordinate descent may have found a configuration that was not among the first ones."""
+    if launcher is None:
+        return
+    fn = _live(tuner)
+    name, document = _tunings.get(id(tuner)) or watch.new_tuning(fn, [], finished=True)
+    found = _row(tuner, fn, launcher.config, None, arguments, keywords)
+    rows = document["candidates"]
+    for row in rows:
+        row["chosen"] = False
+    same = [r for r in rows if (r["constexprs"], r["options"]) == (found["constexprs"], found["options"])]
+    if same:
+        same[0]["chosen"] = True
+    else:
+        rows.append(dict(found, chosen=True))
+    watch.write(name, document)
+
+
+def _patch_launchers(module, kind):
+    for value in list(vars(module).values()):
+        original = vars(value).get("make_launcher") if isinstance(value, type) else None
+        if original is None:
+            continue
+
+        def make_launcher(self, *arguments, _original=original, **keywords):
+            # Before it is loaded, when a launcher of Inductor's own lets go of the code object.
+            _loaded(self, _tuner_of(sys._getframe(1), kind))
+            return _original(self, *arguments, **keywords)
+
+        value.make_launcher = functools.wraps(original)(make_launcher)
+
+
+def patch_heuristics(module):
+    """Every kernel that is loaded is written down, and every choice among configurations."""
+    tuner = module.CachingAutotuner
+    _patch_launchers(module, tuner)
+    bench, every, descend = tuner.bench, tuner.benchmark_all_configs, tuner.coordinate_descent_tuning
+
+    @functools.wraps(bench)
+    def timed(self, *arguments, **keywords):
+        with watch.timing_launches():
+            return bench(self, *arguments, **keywords)
+
+    @functools.wraps(every)
+    def benchmark_all_configs(self, *arguments, **keywords):
+        timings = every(self, *arguments, **keywords)
+        _tuned(self, timings, arguments, keywords)
+        return timings
+
+    @functools.wraps(descend)
+    def coordinate_descent_tuning(self, launcher, *arguments, **keywords):
+        found = descend(self, launcher, *arguments, **keywords)
+        _refined(self, found, arguments, keywords)
+        return found
+
+    tuner.bench = timed
+    tuner.benchmark_all_configs = benchmark_all_configs
+    tuner.coordinate_descent_tuning = coordinate_descent_tuning
+
+
+PATCHES = {"torch._inductor.runtime.triton_heuristics": patch_heuristics}
