@@ -2,8 +2,8 @@
 
     tests/cuda/run.sh [SECTION ...]
 
-Sections: kinds, statistics, refusals, variants, torch, speed. Prints a line a check, `ok` or `BAD`; the exit
-status is the number of bad ones.
+Sections: kinds, graphs, statistics, refusals, variants, torch, torch_graphs, speed. Prints a line a check,
+`ok` or `BAD`; the exit status is the number of bad ones.
 """
 
 from __future__ import annotations
@@ -12,37 +12,16 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
-from collections.abc import Callable
 from pathlib import Path
 
+import device_checks
 import numpy as np
-from driving import Replay, ReplayError, Watched, capture, watch
+from device_checks import HERE, WORK, attempt, plain, say, told
+from device_graphs import graphs, torch_graphs
+from driving import Replay, ReplayError, capture, watch
 
 from kerncap.core.layout import CaptureState
-
-HERE = Path(__file__).parent
-WORK = Path(tempfile.mkdtemp(prefix="kerncap-cuda-"))
-bad = 0
-
-
-def say(good: bool, text: str) -> None:
-    global bad
-    bad += not good
-    print(f"{'ok ' if good else 'BAD'} {text}", flush=True)
-
-
-def attempt(name: str, check: Callable[[], None]) -> None:
-    start = time.monotonic()
-    try:
-        check()
-    except Exception as error:  # every check is told of
-        say(False, f"{name}: {type(error).__name__}: {error}")
-        if os.environ.get("TRACE"):
-            traceback.print_exc()
-    print(f"    {name}: {time.monotonic() - start:.1f} s", flush=True)
 
 
 def build() -> tuple[Path, Path, Path]:
@@ -63,18 +42,11 @@ def build() -> tuple[Path, Path, Path]:
             ["nvcc", str(HERE / "programs/module_user.cpp"), "-lcuda", "-o", str(WORK / "module_user")]
         ),
     ]
+    for name, *options in (("graphs",), ("graphs_per_thread", "-default-stream", "per-thread")):
+        words = [*common[:-1], *options, str(HERE / "programs/graphs.cu"), "-o", str(WORK / name)]
+        jobs.append(subprocess.Popen(words))
     assert [job.wait() for job in jobs] == [0] * len(jobs), "nvcc failed"
     return WORK / "kinds", WORK / "kinds_shared", WORK / "module_user"
-
-
-def plain(command: list[str | Path]) -> str:
-    done = subprocess.run([str(w) for w in command], capture_output=True, text=True, timeout=60, check=True)
-    return done.stdout
-
-
-def told(watched: Watched) -> str:
-    status = watched.status
-    return f"{status.state.name} {status.message} code {watched.code} {watched.errors[-400:]}"
 
 
 def round_trip(name: str, program: Path, case: str, kernel: str, times: int = 3, nth: int = 2) -> None:
@@ -428,15 +400,18 @@ def main() -> int:
     print(f"built in {time.monotonic() - start:.1f} s", flush=True)
     sections = {
         "kinds": kinds,
+        "graphs": graphs,
         "statistics": statistics,
         "refusals": refusals,
         "variants": variants,
         "torch": torch,
+        "torch_graphs": torch_graphs,
         "speed": speed,
     }
     for name in sys.argv[1:] or sections:
         print(f"== {name}", flush=True)
         attempt(name, lambda run=sections[name]: run(*programs))
+    bad = device_checks.bad
     print(f"{bad} bad, {time.monotonic() - start:.0f} s", flush=True)
     shutil.rmtree(WORK, ignore_errors=True)
     return min(bad, 100)
