@@ -48,7 +48,7 @@ class FakeGpu:
 
     def graphs(self, case: str, times: int) -> list[str | Path]:
         """A program whose kernels run within graphs."""
-        return [self.folder / "graphs", self.cubin(), case, str(times)]
+        return [self.folder / "graphs", self.cubin(), self.cubin(1), case, str(times)]
 
 
 def build(folder: Path, compiler: str) -> FakeGpu:

@@ -77,6 +77,15 @@ def test_kernels_of_graphs_are_counted_and_timed(gpu: FakeGpu, tmp_path: Path, w
     assert stats.kernels[0].grid == (4 * 256, 1, 1)
 
 
+def test_kernels_of_one_name_and_different_code_are_told_apart(gpu: FakeGpu) -> None:
+    watched = watch(gpu.graphs("names", 5), environment=gpu.environment)
+    assert watched.output == plain(gpu, "names", 5)
+    stats = watched.snapshot
+    assert sorted(k.calls for k in stats.kernels) == [5, 10]
+    assert (stats.total("dispatches"), stats.total("timed"), stats.total("lost")) == (15, 15, 0)
+    assert sorted(k.timed for k in stats.kernels) == [5, 10]
+
+
 # Each launch of `mixed` counts, of its graph, 1.5, 0.5, 2 (of another array) and 3 (of a third); after the
 # first launch the same kernel is launched with 0.25, by itself.
 @pytest.mark.parametrize(

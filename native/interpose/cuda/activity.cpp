@@ -42,11 +42,7 @@ std::uint32_t work_items(std::int64_t blocks, std::int64_t threads) {
 }  // namespace
 
 Activity::Activity(live::LiveFile& live, Kernels& kernels, bool timing)
-    : live_(live),
-      kernels_(kernels),
-      timing_(timing),
-      slots_(std::make_unique<Slot[]>(kSlots)),
-      graph_slots_(std::make_unique<std::atomic<std::uint64_t>[]>(kGraphSlots)) {}
+    : live_(live), kernels_(kernels), timing_(timing), slots_(std::make_unique<Slot[]>(kSlots)) {}
 
 bool Activity::start(std::string* why) {
   receiver.store(this);
@@ -77,31 +73,41 @@ void Activity::withdrawn(std::uint32_t correlation) {
     pending_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void Activity::graph_launched(std::uint32_t correlation, std::uint32_t kernels) {
+void Activity::graph_launched(std::uint32_t correlation, std::uint32_t kernels,
+                              std::shared_ptr<const GraphRows> rows) {
   if (kernels == 0) return;
-  const std::uint64_t before = graph_slots_[correlation % kGraphSlots].exchange(
-      std::uint64_t{correlation} << 32 | kernels, std::memory_order_acq_rel);
-  const auto overdue = static_cast<std::uint32_t>(before);
-  if (overdue != 0) live_.header().lost.fetch_add(overdue, std::memory_order_relaxed);
-  pending_.fetch_add(std::uint64_t{kernels} - overdue, std::memory_order_relaxed);
+  const std::lock_guard lock(graphs_mutex_);
+  graphs_[correlation] = {kernels, std::move(rows), {}};
+  pending_.fetch_add(kernels, std::memory_order_relaxed);
+  if (graphs_.size() <= kMostGraphLaunches) return;
+  const std::uint32_t overdue = graphs_.begin()->second.remaining;
+  graphs_.erase(graphs_.begin());
+  pending_.fetch_sub(overdue, std::memory_order_relaxed);
+  live_.header().lost.fetch_add(overdue, std::memory_order_relaxed);
 }
 
 void Activity::graph_withdrawn(std::uint32_t correlation) {
-  std::atomic<std::uint64_t>& slot = graph_slots_[correlation % kGraphSlots];
-  std::uint64_t now = slot.load(std::memory_order_acquire);
-  if (now >> 32 == correlation && slot.compare_exchange_strong(now, 0))
-    pending_.fetch_sub(static_cast<std::uint32_t>(now), std::memory_order_relaxed);
+  const std::lock_guard lock(graphs_mutex_);
+  const auto launch = graphs_.find(correlation);
+  if (launch == graphs_.end()) return;
+  pending_.fetch_sub(launch->second.remaining, std::memory_order_relaxed);
+  graphs_.erase(launch);
 }
 
-// Whether the record is of a kernel that was counted when its graph was launched; takes it off the slot.
-bool Activity::is_counted(const CUpti_ActivityKernelPrefix& record) {
+bool Activity::take_of_graph(const CUpti_ActivityKernelPrefix& record, std::uint32_t* row) {
   if (record.graphNodeId == 0) return false;
-  std::atomic<std::uint64_t>& slot = graph_slots_[record.correlationId % kGraphSlots];
-  std::uint64_t now = slot.load(std::memory_order_acquire);
-  do {
-    if (now >> 32 != record.correlationId || static_cast<std::uint32_t>(now) == 0) return false;
-  } while (!slot.compare_exchange_weak(now, static_cast<std::uint32_t>(now) == 1 ? 0 : now - 1));
+  const std::lock_guard lock(graphs_mutex_);
+  const auto found = graphs_.find(record.correlationId);
+  if (found == graphs_.end()) return false;
+  GraphLaunch& launch = found->second;
+  const std::string name = record.name != nullptr ? record.name : "";
+  *row = 0;
+  if (launch.rows != nullptr && launch.rows->contains(name)) {
+    const std::vector<std::uint32_t>& rows = launch.rows->at(name);
+    *row = rows.size() == 1 ? rows[0] : rows[launch.seen[name]++ % rows.size()];
+  }
   pending_.fetch_sub(1, std::memory_order_relaxed);
+  if (--launch.remaining == 0) graphs_.erase(found);
   return true;
 }
 
@@ -125,8 +131,8 @@ void Activity::kernel_record(const CUpti_ActivityKernelPrefix& record) {
       slot.correlation.compare_exchange_strong(expected, 0)) {
     row = slot.row, nth = slot.nth;
     pending_.fetch_sub(1, std::memory_order_relaxed);
-  } else if (is_counted(record)) {
-    row = kernels_.find_by_name(record)->row;
+  } else if (take_of_graph(record, &row)) {
+    if (row == 0) row = kernels_.find_by_name(record)->row;
   } else {
     // A launch that nobody told of when it was made: while launches are not watched, or from a graph then.
     Kernel* kernel = kernels_.find_by_name(record);

@@ -5,13 +5,21 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "abi/cuda_cupti.h"
 #include "interpose/cuda/kernels.h"
 #include "live/live_file.h"
 
 namespace kerncap::interpose::cuda {
+
+// The rows of a graph's kernels by their names, each name's in the order that they run in.
+using GraphRows = std::unordered_map<std::string, std::vector<std::uint32_t>>;
 
 class Activity {
  public:
@@ -24,8 +32,9 @@ class Activity {
   // The launch came to nothing.
   void withdrawn(std::uint32_t correlation);
   // The same for the launch of a graph and the `kernels` of it that were counted: their records have its
-  // correlation id.
-  void graph_launched(std::uint32_t correlation, std::uint32_t kernels);
+  // correlation id. `rows` (null: not known) says whose they are.
+  void graph_launched(std::uint32_t correlation, std::uint32_t kernels,
+                      std::shared_ptr<const GraphRows> rows);
   void graph_withdrawn(std::uint32_t correlation);
 
   // Has CUPTI hand over what is complete; `forced`, at the end of the process, whatever there is.
@@ -51,16 +60,24 @@ class Activity {
     std::uint32_t row = 0;
     std::uint64_t nth = 0;
   };
-  // Launches of graphs whose kernels still have records to come: correlation id and how many, in one word.
-  static constexpr std::uint32_t kGraphSlots = 1u << 16;
-  bool is_counted(const abi::CUpti_ActivityKernelPrefix& record);
+  // A launch of a graph some of whose kernels still have records to come. With more of them than that, the
+  // oldest counts as lost.
+  static constexpr std::size_t kMostGraphLaunches = 1u << 16;
+  struct GraphLaunch {
+    std::uint32_t remaining = 0;
+    std::shared_ptr<const GraphRows> rows;
+    std::unordered_map<std::string, std::size_t> seen;  // of names that several kernels have
+  };
+  // Whether the record is of a kernel that was counted when its graph was launched, and then its row.
+  bool take_of_graph(const abi::CUpti_ActivityKernelPrefix& record, std::uint32_t* row);
   void kernel_record(const abi::CUpti_ActivityKernelPrefix& record);
 
   live::LiveFile& live_;
   Kernels& kernels_;
   const bool timing_;
   std::unique_ptr<Slot[]> slots_;
-  std::unique_ptr<std::atomic<std::uint64_t>[]> graph_slots_;
+  std::mutex graphs_mutex_;
+  std::map<std::uint32_t, GraphLaunch> graphs_;  // by correlation id: the oldest first
   std::atomic<std::uint64_t> pending_{0};
   std::atomic<std::uint32_t> watched_{0};
   std::atomic<std::uint64_t> watched_start_{0}, watched_end_{0};

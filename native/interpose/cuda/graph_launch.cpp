@@ -22,6 +22,7 @@ namespace {
 struct InGraphLaunch {
   bool looked_at = false;     // by launch_graph_instead()
   std::uint32_t kernels = 0;  // that were counted
+  std::shared_ptr<const GraphRows> rows;
 };
 thread_local InGraphLaunch in_launch;
 
@@ -113,6 +114,7 @@ bool consider(Process& process, CUgraphExec exec, CUstream stream, CUresult* res
   const bool claim = result != nullptr || !in_launch.looked_at;
   const Looked looked = look(process, *graph, stream, claim);
   in_launch.kernels = looked.counted;
+  in_launch.rows = graph->rows();
   if (looked.capture == nullptr) return false;
   try {
     if (result == nullptr) throw Refused(refusal("calls of the driver cannot be replaced in this process"));
@@ -135,7 +137,7 @@ bool launch_graph_instead(CUgraphExec exec, CUstream stream, bool per_thread, CU
   if (p == nullptr || OwnCalls::active()) return false;
   if (p->captures.is_active()) p->captures.wait_while_active();
   p->captures.poll();
-  in_launch = {.looked_at = true, .kernels = 0};
+  in_launch = {.looked_at = true, .kernels = 0, .rows = nullptr};
   if (!p->captures.armed() || !consider(*p, exec, stream_handle(stream, per_thread), result)) return false;
   in_launch = {};
   return true;
@@ -143,14 +145,17 @@ bool launch_graph_instead(CUgraphExec exec, CUstream stream, bool per_thread, CU
 
 void graph_launch_begins(Process& process, CUgraphExec exec, CUstream stream, std::uint32_t correlation) {
   process.captures.poll();
-  // Where a request came after launch_graph_instead(), too, kernels count from now on.
-  if (in_launch.kernels == 0 && process.captures.armed()) consider(process, exec, stream, nullptr);
-  process.activity.graph_launched(correlation, std::exchange(in_launch, {}).kernels);
+  // Where names do not tell which kernel a record is of, the launches are counted, as direct ones are.
+  // A request may also have come since launch_graph_instead().
+  if (in_launch.kernels == 0 && (process.captures.armed() || process.kernels.names_repeat()))
+    consider(process, exec, stream, nullptr);
+  InGraphLaunch launch = std::exchange(in_launch, {});
+  process.activity.graph_launched(correlation, launch.kernels, std::move(launch.rows));
 }
 
 void own_graph_launch_begins(Process& process, std::uint32_t correlation) {
   if (own_launch == nullptr) return;
-  process.activity.graph_launched(correlation, own_launch->kernels);
+  process.activity.graph_launched(correlation, own_launch->kernels, nullptr);
   if (own_launch->wanted) process.activity.watch(correlation);
 }
 

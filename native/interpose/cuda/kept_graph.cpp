@@ -141,6 +141,7 @@ void KeptGraph::list(CUgraph graph, std::vector<CUgraphNode>& path) {
 std::vector<GraphKernel>& KeptGraph::kernels(Kernels& known) {
   if (!listed_) {
     kernels_.clear();
+    rows_.reset();
     listed_ = true;
     try {
       std::vector<CUgraphNode> path;
@@ -149,11 +150,17 @@ std::vector<GraphKernel>& KeptGraph::kernels(Kernels& known) {
       give_up(error.what());
     }
   }
+  if (rows_ != nullptr) return kernels_;
+  auto rows = std::make_shared<GraphRows>();
   for (GraphKernel& kernel : kernels_) {
-    if (kernel.kernel != nullptr) continue;
     const InContext in(kernel.launch.context);
     kernel.kernel = known.find(kernel.launch.function, kernel.launch.context, kernel.symbol.c_str());
+    (*rows)[kernel.symbol].push_back(kernel.kernel->row);
   }
+  for (auto& [name, list] : *rows) {
+    if (std::ranges::all_of(list, [&](std::uint32_t row) { return row == list[0]; })) list.resize(1);
+  }
+  rows_ = std::move(rows);
   return kernels_;
 }
 
@@ -175,6 +182,7 @@ void KeptGraph::give_up(const std::string& why) {
   whole_ = why;
   all_listed_ = false;
   kernels_.clear();
+  rows_.reset();
   listed_ = true;
   if (graph_ != nullptr) graph_driver().cuGraphDestroy(std::exchange(graph_, nullptr));
 }

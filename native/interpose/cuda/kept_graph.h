@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "abi/cuda_graph.h"
+#include "interpose/cuda/activity.h"
 #include "interpose/cuda/launch.h"
 
 namespace kerncap::interpose::cuda {
@@ -45,6 +47,8 @@ class KeptGraph {
 
   // Its kernels that are enabled, in the order that they count in.
   std::vector<GraphKernel>& kernels(Kernels& known);
+  // Their rows.
+  [[nodiscard]] std::shared_ptr<const GraphRows> rows() const { return rows_; }
   // False where kernels run that kernels() does not list.
   [[nodiscard]] bool all_listed() const { return all_listed_; }
   // Why its kernels cannot be run one by one; empty where they can.
@@ -71,6 +75,7 @@ class KeptGraph {
   bool all_listed_ = true;
   bool listed_ = false;
   std::vector<GraphKernel> kernels_;
+  std::shared_ptr<const GraphRows> rows_;
   std::set<abi::CUgraphNode> disabled_;                    // of the copy
   std::map<abi::CUgraphNode, abi::CUgraphNode> replaced_;  // nodes that stand where the copy of one was
 };

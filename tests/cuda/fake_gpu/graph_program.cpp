@@ -54,7 +54,17 @@ double sum(CUdeviceptr p) {
   return total;
 }
 
-CUfunction saxpy = nullptr;
+CUfunction saxpy = nullptr, other_saxpy = nullptr;
+
+CUfunction loaded(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> image((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  CHECK(cuModuleLoadData(&module, image.data()));
+  CHECK(cuModuleGetFunction(&function, module, "saxpy"));
+  return function;
+}
 
 struct Call {
   CUdeviceptr y, x;
@@ -77,8 +87,9 @@ void count_by(void* by) { hosts += *static_cast<int*>(by); }
 class Chain {
  public:
   Chain() { CHECK(cuGraphCreate(&graph, 0)); }
-  CUgraphNode kernel(Call call) {
-    const CUDA_KERNEL_NODE_PARAMS_v2 p = call.parameters();
+  CUgraphNode kernel(Call call, CUfunction function = saxpy) {
+    CUDA_KERNEL_NODE_PARAMS_v2 p = call.parameters();
+    p.func = function;
     CUgraphNode node = nullptr;
     CHECK(cuGraphAddKernelNode_v2(&node, graph, &last_, before(), &p));
     return last_ = node;
@@ -137,19 +148,15 @@ CUgraph recorded(CUstream stream, CUdeviceptr y, CUdeviceptr x, float first) {
 }  // namespace
 
 int main(int, char** argv) {
-  std::ifstream file(argv[1], std::ios::binary);
-  std::vector<char> image((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const std::string name = argv[2];
-  const int times = std::atoi(argv[3]);
+  const std::string name = argv[3];
+  const int times = std::atoi(argv[4]);
   CUcontext context = nullptr;
-  CUmodule module = nullptr;
   CUstream stream = nullptr;
   CHECK(cuInit(0));
   CHECK(cuDevicePrimaryCtxRetain(&context, 0));
   CHECK(cuCtxSetCurrent(context));
   CHECK(cuStreamCreate(&stream, 1));
-  CHECK(cuModuleLoadData(&module, image.data()));
-  CHECK(cuModuleGetFunction(&saxpy, module, "saxpy"));
+  saxpy = loaded(argv[1]);
   const CUdeviceptr x = uploaded(), y = uploaded(), z = uploaded(), w = uploaded();
   int one = 1, hundred = 100, million = 1000000;
   CUgraphExec exec = nullptr;
@@ -162,6 +169,12 @@ int main(int, char** argv) {
       CHECK(cuGraphExecUpdate_v2(exec, graph, nullptr));
       CHECK(cuGraphDestroy(graph));
     }
+  } else if (name == "names") {
+    other_saxpy = loaded(argv[2]);
+    Chain chain;
+    chain.kernel({y, x, 1}), chain.kernel({y, x, 2}, other_saxpy), chain.kernel({y, x, 3});
+    exec = chain.instantiated();
+    CHECK(cuGraphDestroy(chain.graph));
   } else if (name == "child" || name == "replaced") {
     Chain inner, chain, other;
     inner.kernel({y, x, 2}), inner.host(&one), inner.kernel({y, x, 3}), inner.kernel({y, x, 4});
