@@ -50,7 +50,7 @@ Looked look(Process& process, KeptGraph& graph, CUstream stream, bool claim) {
       nth = process.count(*kernel.kernel, kernel.launch);
       ++looked.counted;
     } else {  // their records count them, with those that are not listed
-      nth = kernel.kernel->calls->load(std::memory_order_relaxed) + ++uncounted[kernel.kernel];
+      nth = kernel.kernel->calls->all.load(std::memory_order_relaxed) + ++uncounted[kernel.kernel];
     }
     if (!claim || looked.capture != nullptr || !process.captures.armed()) continue;
     looked.capture = process.captures.claim(kernel.launch, *kernel.kernel, nth);
