@@ -14,11 +14,15 @@ using namespace abi;  // NOLINT: the ABI's own names
 
 namespace {
 
-std::string name_of(CUfunction function, CUkernel kernel) {
+std::string name_of(CUfunction function) {
+  // The runtime's handles are of kernels.
   const char* name = nullptr;
-  const CUresult result = function != nullptr ? graph_driver().cuFuncGetName(&name, function)
-                                              : graph_driver().cuKernelGetName(&name, kernel);
-  return result == CUDA_SUCCESS && name != nullptr ? name : "(kernel without a name)";
+  if (graph_driver().cuFuncGetName(&name, function) == CUDA_SUCCESS && name != nullptr) return name;
+  if (graph_driver().cuKernelGetName(&name, reinterpret_cast<CUkernel>(function)) == CUDA_SUCCESS &&
+      name != nullptr) {
+    return name;
+  }
+  return "(kernel without a name)";
 }
 
 void read_attributes(CUgraphNode node, Launch& launch) {
@@ -35,9 +39,9 @@ GraphKernel read_kernel(CUgraphNode node) {
   CUDA_KERNEL_NODE_PARAMS_v2 p{};
   require(graph_driver().cuGraphKernelNodeGetParams(node, &p), "cuGraphKernelNodeGetParams");
   GraphKernel kernel;
-  kernel.symbol = name_of(p.func, p.kern);
   Launch& launch = kernel.launch;
   launch.function = p.func != nullptr ? p.func : reinterpret_cast<CUfunction>(p.kern);
+  kernel.symbol = name_of(launch.function);
   launch.context = p.ctx;
   if (launch.context == nullptr) driver().cuCtxGetCurrent(&launch.context);
   const std::uint32_t grid[3] = {p.gridDimX, p.gridDimY, p.gridDimZ};
