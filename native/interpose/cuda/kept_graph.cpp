@@ -145,7 +145,7 @@ void KeptGraph::list(CUgraph graph, std::vector<CUgraphNode>& path) {
 std::vector<GraphKernel>& KeptGraph::kernels(Kernels& known) {
   if (!listed_) {
     kernels_.clear();
-    rows_.reset();
+    names_.reset();
     listed_ = true;
     try {
       std::vector<CUgraphNode> path;
@@ -154,17 +154,17 @@ std::vector<GraphKernel>& KeptGraph::kernels(Kernels& known) {
       give_up(error.what());
     }
   }
-  if (rows_ != nullptr) return kernels_;
-  auto rows = std::make_shared<GraphRows>();
+  if (names_ != nullptr) return kernels_;
+  auto names = std::make_shared<GraphNames>();
   for (GraphKernel& kernel : kernels_) {
     const InContext in(kernel.launch.context);
     kernel.kernel = known.find(kernel.launch.function, kernel.launch.context, kernel.symbol.c_str());
-    (*rows)[kernel.symbol].push_back(kernel.kernel->row);
+    (*names)[kernel.symbol].push_back(kernel.kernel);
   }
-  for (auto& [name, list] : *rows) {
-    if (std::ranges::all_of(list, [&](std::uint32_t row) { return row == list[0]; })) list.resize(1);
+  for (auto& [name, list] : *names) {
+    if (std::ranges::all_of(list, [&](const Kernel* other) { return other == list[0]; })) list.resize(1);
   }
-  rows_ = std::move(rows);
+  names_ = std::move(names);
   return kernels_;
 }
 
@@ -186,7 +186,7 @@ void KeptGraph::give_up(const std::string& why) {
   whole_ = why;
   all_listed_ = false;
   kernels_.clear();
-  rows_.reset();
+  names_.reset();
   listed_ = true;
   if (graph_ != nullptr) graph_driver().cuGraphDestroy(std::exchange(graph_, nullptr));
 }
