@@ -16,6 +16,7 @@ enum CUptiResult : int { CUPTI_SUCCESS = 0, CUPTI_ERROR_MAX_LIMIT_REACHED = 12 }
 enum CUpti_CallbackDomain : int { CUPTI_CB_DOMAIN_DRIVER_API = 1, CUPTI_CB_DOMAIN_RESOURCE = 3 };
 enum CUpti_ApiCallbackSite : int { CUPTI_API_ENTER = 0, CUPTI_API_EXIT = 1 };
 enum CUpti_CallbackIdResource : int {
+  CUPTI_CBID_RESOURCE_CONTEXT_CREATED = 1,
   CUPTI_CBID_RESOURCE_MODULE_LOADED = 6,
   CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING = 7,
 };
@@ -95,6 +96,7 @@ using CUpti_BuffersCallbackCompleteFunc = void (*)(CUcontext context, std::uint3
   X(cuptiEnableCallback, (std::uint32_t enable, CUpti_SubscriberHandle subscriber,                        \
                           CUpti_CallbackDomain domain, CUpti_CallbackId id))                              \
   X(cuptiActivityEnable, (CUpti_ActivityKind kind))                                                       \
+  X(cuptiActivityDisable, (CUpti_ActivityKind kind))                                                      \
   X(cuptiActivityRegisterCallbacks,                                                                       \
     (CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc complete))               \
   X(cuptiActivityFlushAll, (std::uint32_t flag))                                                          \

@@ -10,6 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 NATIVE = HERE.parents[1] / "native"
 _ENTRY = 0x10  # STO_CUDA_ENTRY
+KERNELS = {"saxpy", "of_table", "nothing", "nothing_else", "lingers"}
 
 
 def mark_kernels(path: Path, kernels: set[str]) -> None:
@@ -46,18 +47,31 @@ class FakeGpu:
     def command(self, case: str, times: int, variant: int = 0) -> list[str | Path]:
         return [self.folder / "program", self.cubin(variant), case, str(times)]
 
+    def launches(self, case: str, times: int, *more: object) -> list[str | Path]:
+        """A program that launches much."""
+        return [self.folder / "launches", self.cubin(), case, str(times), *map(str, more)]
+
+    @property
+    def unhookable(self) -> dict[str, str]:
+        """The environment with a driver whose functions cannot be hooked."""
+        driver = self.folder / "jumps/libcuda.so.1"
+        return {"LD_LIBRARY_PATH": str(driver.parent), "KERNCAP_CUPTI": str(driver)}
+
     def graphs(self, case: str, times: int) -> list[str | Path]:
         """A program whose kernels run within graphs."""
         return [self.folder / "graphs", self.cubin(), self.cubin(1), case, str(times)]
 
 
 def build(folder: Path, compiler: str) -> FakeGpu:
-    """Compiles all of it into `folder`."""
+    """Compiles all of it into `folder`; in `jumps`, a driver whose functions begin with one."""
     source = HERE / "fake_gpu"
     shared = [compiler, "-std=c++20", "-Wall", "-Wextra", f"-I{NATIVE}", "-fPIC", "-shared", "-pthread"]
     driver = folder / "libcuda.so.1"
     parts = [str(source / name) for name in ("driver.cpp", "graphs.cpp")]
-    jobs = [[*shared, "-O1", *parts, "-o", str(driver), "-Wl,-soname,libcuda.so.1", "-ldl"]]
+    as_driver = [*shared, "-O1", *parts, "-Wl,-soname,libcuda.so.1", "-ldl", "-o"]
+    jobs = [[*as_driver, str(driver)]]
+    (folder / "jumps").mkdir()
+    jobs.append([*as_driver, str(folder / "jumps/libcuda.so.1"), "-DFAKE_UNHOOKABLE"])
     for variant in range(6):
         cubin = folder / f"kernels{variant}.cubin"
         jobs.append(
@@ -72,10 +86,11 @@ def build(folder: Path, compiler: str) -> FakeGpu:
         )
     for job in jobs:
         subprocess.run(job, check=True, timeout=120)
-    for program, part in (("program", "program.cpp"), ("graphs", "graph_program.cpp")):
-        words = [compiler, "-std=c++20", f"-I{NATIVE}", str(source / part), str(driver)]
+    programs = {"program": "program.cpp", "graphs": "graph_program.cpp", "launches": "launch_program.cpp"}
+    for program, part in programs.items():
+        words = [compiler, "-std=c++20", "-pthread", f"-I{NATIVE}", str(source / part), str(driver)]
         subprocess.run([*words, "-o", str(folder / program)], check=True, timeout=120)
     for variant in range(6):
-        mark_kernels(folder / f"kernels{variant}.cubin", {"saxpy", "of_table"})
+        mark_kernels(folder / f"kernels{variant}.cubin", KERNELS)
     environment = {"LD_LIBRARY_PATH": str(folder), "KERNCAP_CUPTI": str(driver)}
     return FakeGpu(folder, environment)

@@ -28,6 +28,11 @@ std::uint64_t Calls::count() {
   return all.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+void Calls::withdraw() {
+  if (is_tuning()) timed.fetch_sub(1, std::memory_order_relaxed);
+  all.fetch_sub(1, std::memory_order_relaxed);
+}
+
 bool is_tuning() { return tunings > 0; }
 
 void set_tuning(bool begins) {

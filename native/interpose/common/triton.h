@@ -16,6 +16,8 @@ struct Calls {
 
   // Counts a launch of this thread; its number, from 1.
   std::uint64_t count();
+  // One that this thread counted came to nothing.
+  void withdraw();
 };
 
 // Whether this thread's launches are an autotuner's, which times its candidates by them: no launch that a

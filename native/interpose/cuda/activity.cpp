@@ -13,6 +13,8 @@ namespace {
 
 // Small enough that figures are not old when a buffer is full, large enough that handing over costs nothing.
 constexpr std::size_t kBufferBytes = 256u << 10;
+// Kernels that take so long are timed at every launch: next to them it costs nothing.
+constexpr std::uint64_t kLongNs = 300'000;
 constexpr std::uint64_t kAbsurdNs = 24ull * 3600 * 1'000'000'000;
 
 std::atomic<Activity*> receiver{nullptr};
@@ -39,15 +41,7 @@ std::uint32_t work_items(std::int64_t blocks, std::int64_t threads) {
       std::min<std::int64_t>(blocks * threads, std::numeric_limits<std::uint32_t>::max()));
 }
 
-}  // namespace
-
-Activity::Activity(live::LiveFile& live, Kernels& kernels, bool timing)
-    : live_(live), kernels_(kernels), timing_(timing), slots_(std::make_unique<Slot[]>(kSlots)) {}
-
-bool Activity::start(std::string* why) {
-  receiver.store(this);
-  CUptiResult result = cupti().cuptiActivityRegisterCallbacks(request, complete);
-  if (result == CUPTI_SUCCESS) result = cupti().cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+bool accepted(CUptiResult result, std::string* why) {
   if (result == CUPTI_SUCCESS) return true;
   const char* text = nullptr;
   cupti().cuptiGetResultString(result, &text);
@@ -55,14 +49,28 @@ bool Activity::start(std::string* why) {
   return false;
 }
 
-void Activity::launched(std::uint32_t correlation, const Kernel& kernel, std::uint64_t nth) {
+}  // namespace
+
+Activity::Activity(live::LiveFile& live, Kernels& kernels, bool timing)
+    : live_(live), kernels_(kernels), timing_(timing), slots_(std::make_unique<Slot[]>(kSlots)) {}
+
+bool Activity::start(std::string* why) {
+  receiver.store(this);
+  return accepted(cupti().cuptiActivityRegisterCallbacks(request, complete), why);
+}
+
+bool Activity::record_all(std::string* why) {
+  return accepted(cupti().cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), why);
+}
+
+void Activity::launched(std::uint32_t correlation, Kernel& kernel, std::uint64_t nth) {
   Slot& slot = slots_[correlation % kSlots];
   if (slot.correlation.exchange(0, std::memory_order_acq_rel) != 0) {
     live_.header().lost.fetch_add(1, std::memory_order_relaxed);
   } else {
     pending_.fetch_add(1, std::memory_order_relaxed);
   }
-  slot.row = kernel.row;
+  slot.kernel = &kernel;
   slot.nth = nth;
   slot.correlation.store(correlation, std::memory_order_release);
 }
@@ -74,10 +82,10 @@ void Activity::withdrawn(std::uint32_t correlation) {
 }
 
 void Activity::graph_launched(std::uint32_t correlation, std::uint32_t kernels,
-                              std::shared_ptr<const GraphNames> names) {
+                              std::shared_ptr<const GraphRows> rows) {
   if (kernels == 0) return;
   const std::lock_guard lock(graphs_mutex_);
-  graphs_[correlation] = {kernels, std::move(names), {}};
+  graphs_[correlation] = {kernels, std::move(rows), {}};
   pending_.fetch_add(kernels, std::memory_order_relaxed);
   if (graphs_.size() <= kMostGraphLaunches) return;
   const std::uint32_t overdue = graphs_.begin()->second.remaining;
@@ -94,16 +102,17 @@ void Activity::graph_withdrawn(std::uint32_t correlation) {
   graphs_.erase(launch);
 }
 
-bool Activity::take_of_graph(const CUpti_ActivityKernelPrefix& record, Kernel*& kernel) {
+bool Activity::take_of_graph(const CUpti_ActivityKernelPrefix& record, std::uint32_t* row) {
   if (record.graphNodeId == 0) return false;
   const std::lock_guard lock(graphs_mutex_);
   const auto found = graphs_.find(record.correlationId);
   if (found == graphs_.end()) return false;
   GraphLaunch& launch = found->second;
   const std::string name = record.name != nullptr ? record.name : "";
-  if (launch.names != nullptr && launch.names->contains(name)) {
-    const std::vector<Kernel*>& named = launch.names->at(name);
-    kernel = named.size() == 1 ? named[0] : named[launch.seen[name]++ % named.size()];
+  *row = 0;
+  if (launch.rows != nullptr && launch.rows->contains(name)) {
+    const std::vector<std::uint32_t>& rows = launch.rows->at(name);
+    *row = rows.size() == 1 ? rows[0] : rows[launch.seen[name]++ % rows.size()];
   }
   pending_.fetch_sub(1, std::memory_order_relaxed);
   if (--launch.remaining == 0) graphs_.erase(found);
@@ -119,36 +128,46 @@ void Activity::take(const std::uint8_t* buffer, std::size_t valid_bytes) {
   }
 }
 
+// A launch that nobody told of when it was made.
+std::uint64_t Activity::count(const Kernel& kernel, const CUpti_ActivityKernelPrefix& record) {
+  live::Row& row = live_.row(kernel.row);
+  const std::uint32_t grid[3] = {work_items(record.gridX, record.blockX),
+                                 work_items(record.gridY, record.blockY),
+                                 work_items(record.gridZ, record.blockZ)};
+  const std::uint32_t block[3] = {static_cast<std::uint32_t>(record.blockX),
+                                  static_cast<std::uint32_t>(record.blockY),
+                                  static_cast<std::uint32_t>(record.blockZ)};
+  live_.header().dispatches.fetch_add(1, std::memory_order_relaxed);
+  live::count_dispatch(row, grid, block, static_cast<std::uint32_t>(record.dynamicSharedMemory),
+                       live::coarse_monotonic_ns());
+  row.calls.fetch_add(1, std::memory_order_relaxed);
+  return kernel.calls->count();
+}
+
 void Activity::kernel_record(const CUpti_ActivityKernelPrefix& record) {
   live::LiveHeader& header = live_.header();
   Slot& slot = slots_[record.correlationId % kSlots];
   Kernel* kernel = nullptr;
-  std::uint32_t row = 0;
+  std::uint32_t row = 0;  // where the kernel is not at hand
   std::uint64_t nth = 0;
   const std::uint32_t waiting = slot.correlation.load(std::memory_order_acquire);
   std::uint32_t expected = record.correlationId;
   if (record.graphNodeId == 0 && waiting == record.correlationId && waiting != 0 &&
       slot.correlation.compare_exchange_strong(expected, 0)) {
-    row = slot.row, nth = slot.nth;
+    kernel = slot.kernel, nth = slot.nth;
     pending_.fetch_sub(1, std::memory_order_relaxed);
-  } else if (take_of_graph(record, kernel)) {
-    row = (kernel != nullptr ? kernel : kernels_.find_by_name(record))->row;
+  } else if (take_of_graph(record, &row)) {
+    if (row == 0) kernel = kernels_.find_by_name(record);
   } else {
-    // A launch that nobody told of when it was made: while launches are not watched, or from a graph then.
     kernel = kernels_.find_by_name(record);
-    row = kernel->row;
-    nth = kernel->calls->count();
-    live::Row& counted = live_.row(row);
-    const std::uint32_t grid[3] = {work_items(record.gridX, record.blockX),
-                                   work_items(record.gridY, record.blockY),
-                                   work_items(record.gridZ, record.blockZ)};
-    const std::uint32_t block[3] = {static_cast<std::uint32_t>(record.blockX),
-                                    static_cast<std::uint32_t>(record.blockY),
-                                    static_cast<std::uint32_t>(record.blockZ)};
-    header.dispatches.fetch_add(1, std::memory_order_relaxed);
-    live::count_dispatch(counted, grid, block, static_cast<std::uint32_t>(record.dynamicSharedMemory),
-                         live::coarse_monotonic_ns());
-    counted.calls.fetch_add(1, std::memory_order_relaxed);
+    const live::Row& known = live_.row(kernel->row);
+    if (!counted_.load(std::memory_order_relaxed) || record.graphNodeId != 0) {
+      nth = count(*kernel, record);
+    } else if (known.timed.load() >= known.calls.load()) {
+      // Made by a call that is not hooked.
+      nth = count(*kernel, record);
+      found_uncounted_.store(true, std::memory_order_relaxed);
+    }
   }
   if (watched_.load(std::memory_order_relaxed) == record.correlationId && record.correlationId != 0) {
     watched_start_.store(record.start);
@@ -163,19 +182,35 @@ void Activity::kernel_record(const CUpti_ActivityKernelPrefix& record) {
     header.rejected.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  live::count_time(live_.row(row), record.end - record.start, nth);
+  live::Row& times = live_.row(kernel != nullptr ? kernel->row : row);
+  live::count_time(times, record.end - record.start, nth);
   header.timed.fetch_add(1, std::memory_order_relaxed);
+  if (kernel == nullptr) return;
+  const bool takes_long =
+      times.total_ns.load(std::memory_order_relaxed) >= times.timed.load(std::memory_order_relaxed) * kLongNs;
+  if (kernel->takes_long.load(std::memory_order_relaxed) != takes_long)
+    kernel->takes_long.store(takes_long, std::memory_order_relaxed);
 }
 
 void Activity::dropped(std::uint64_t records) {
-  live_.header().dispatches.fetch_add(records, std::memory_order_relaxed);
+  if (!counted_.load()) live_.header().dispatches.fetch_add(records, std::memory_order_relaxed);
   live_.header().lost.fetch_add(records, std::memory_order_relaxed);
 }
 
 void Activity::flush(bool forced) { cupti().cuptiActivityFlushAll(forced ? 1 : 0); }
 
 void Activity::finish() {
-  if (timing_) live_.header().lost.fetch_add(pending_.load(), std::memory_order_relaxed);
+  live::LiveHeader& header = live_.header();
+  const auto known =
+      static_cast<std::int64_t>(header.timed.load() + header.rejected.load() + header.lost.load());
+  std::int64_t missing = 0;
+  if (!counted_.load()) {
+    missing = static_cast<std::int64_t>(pending_.load());
+  } else if (header.sampling.load() == 0) {
+    missing = static_cast<std::int64_t>(header.dispatches.load()) - known;
+  }
+  if (timing_ && missing > 0)
+    header.lost.fetch_add(static_cast<std::uint64_t>(missing), std::memory_order_relaxed);
   receiver.store(nullptr);
 }
 

@@ -1,6 +1,5 @@
-// Times of kernels from CUPTI's activity records. A record alone costs a program less than a callback for
-// each launch: launches are watched (callbacks.cpp) only where more has to be known of them, and then matched
-// with their records by correlation id.
+// Times of kernels from CUPTI's activity records. A record names its kernel; where that is not enough,
+// launches are watched (callbacks.cpp) and matched with their records by correlation id.
 #pragma once
 
 #include <atomic>
@@ -18,23 +17,29 @@
 
 namespace kerncap::interpose::cuda {
 
-// A graph's kernels by their names, those of one name in the order that they run in.
-using GraphNames = std::unordered_map<std::string, std::vector<Kernel*>>;
+// The rows of a graph's kernels by their names, each name's in the order that they run in.
+using GraphRows = std::unordered_map<std::string, std::vector<std::uint32_t>>;
 
 class Activity {
  public:
   Activity(live::LiveFile& live, Kernels& kernels, bool timing);
 
-  // Starts the records. False, and why, where CUPTI refuses.
+  // False, and why, where CUPTI refuses.
   bool start(std::string* why);
+  // Every launch has a record from now on.
+  bool record_all(std::string* why);
+  // From now on it is not by their records that launches are counted.
+  void launches_are_counted() { counted_.store(true); }
+  // Whether records came of launches that nobody had counted, for all that.
+  [[nodiscard]] bool found_uncounted() const { return found_uncounted_.load(std::memory_order_relaxed); }
   // A launch that its caller counted: the nth of its kernel. Any thread.
-  void launched(std::uint32_t correlation, const Kernel& kernel, std::uint64_t nth);
+  void launched(std::uint32_t correlation, Kernel& kernel, std::uint64_t nth);
   // The launch came to nothing.
   void withdrawn(std::uint32_t correlation);
   // The same for the launch of a graph and the `kernels` of it that were counted: their records have its
-  // correlation id. `names` (null: not known) says whose they are.
+  // correlation id. `rows` (null: not known) says whose they are.
   void graph_launched(std::uint32_t correlation, std::uint32_t kernels,
-                      std::shared_ptr<const GraphNames> names);
+                      std::shared_ptr<const GraphRows> rows);
   void graph_withdrawn(std::uint32_t correlation);
 
   // Has CUPTI hand over what is complete; `forced`, at the end of the process, whatever there is.
@@ -57,7 +62,7 @@ class Activity {
   static constexpr std::uint32_t kSlots = 1u << 18;
   struct Slot {
     std::atomic<std::uint32_t> correlation{0};
-    std::uint32_t row = 0;
+    Kernel* kernel = nullptr;
     std::uint64_t nth = 0;
   };
   // A launch of a graph some of whose kernels still have records to come. With more of them than that, the
@@ -65,17 +70,18 @@ class Activity {
   static constexpr std::size_t kMostGraphLaunches = 1u << 16;
   struct GraphLaunch {
     std::uint32_t remaining = 0;
-    std::shared_ptr<const GraphNames> names;
+    std::shared_ptr<const GraphRows> rows;
     std::unordered_map<std::string, std::size_t> seen;  // of names that several kernels have
   };
-  // Whether the record is of a kernel that was counted when its graph was launched; `kernel`: which, where
-  // that is known.
-  bool take_of_graph(const abi::CUpti_ActivityKernelPrefix& record, Kernel*& kernel);
+  // Whether the record is of a kernel that was counted when its graph was launched, and then its row.
+  bool take_of_graph(const abi::CUpti_ActivityKernelPrefix& record, std::uint32_t* row);
   void kernel_record(const abi::CUpti_ActivityKernelPrefix& record);
+  std::uint64_t count(const Kernel& kernel, const abi::CUpti_ActivityKernelPrefix& record);
 
   live::LiveFile& live_;
   Kernels& kernels_;
   const bool timing_;
+  std::atomic<bool> counted_{false}, found_uncounted_{false};
   std::unique_ptr<Slot[]> slots_;
   std::mutex graphs_mutex_;
   std::map<std::uint32_t, GraphLaunch> graphs_;  // by correlation id: the oldest first

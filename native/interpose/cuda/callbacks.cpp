@@ -6,6 +6,7 @@
 #include "interpose/cuda/capture.h"
 #include "interpose/cuda/driver.h"
 #include "interpose/cuda/graph_callbacks.h"
+#include "interpose/cuda/hooked_launches.h"
 #include "interpose/cuda/process.h"
 
 namespace kerncap::interpose::cuda {
@@ -90,12 +91,24 @@ bool is_per_thread(CUpti_CallbackId id) {
 void launch_begins(Process& process, CUpti_CallbackId id, const CUpti_CallbackData& data) {
   if (process.captures.is_active()) process.captures.wait_while_active();
   process.captures.poll();
+  Kernel* kernel = nullptr;
+  std::uint64_t nth = 0;
+  if (const HookedLaunch& hooked = hooked_launch(); hooked.inside) {
+    if (hooked.kernel == nullptr) return;
+    kernel = hooked.kernel, nth = hooked.nth;
+    process.activity.launched(data.correlationId, *kernel, nth);
+    in_launch.counted = true;
+    if (!process.captures.armed()) return;
+  }
   Launch launch = read_launch(id, data, process.captures.armed());
-  if (process.is_recorded(launch.stream, is_per_thread(id))) return;
-  Kernel* kernel = process.kernels.find(launch.function, launch.context, data.symbolName);
-  const std::uint64_t nth = process.count(*kernel, launch);
-  process.activity.launched(launch.correlation, *kernel, nth);
-  in_launch.counted = true;
+  if (kernel == nullptr) {
+    if (process.is_recorded(launch.stream, is_per_thread(id))) return;
+    const char* const symbol = data.symbolName != nullptr ? data.symbolName : "(kernel without a name)";
+    kernel = process.kernels.find(launch.function, launch.context, symbol);
+    nth = process.count(*kernel, launch);
+    process.activity.launched(launch.correlation, *kernel, nth);
+    in_launch.counted = true;
+  }
   if (!process.captures.armed()) return;
   Capture* capture = process.captures.claim(launch, *kernel, nth);
   if (capture == nullptr) return;
@@ -230,11 +243,15 @@ void call_ends(Process& process, CUpti_CallbackId id, const CUpti_CallbackData& 
 }
 
 void resource(Process& process, CUpti_CallbackId id, const CUpti_ResourceData& data) {
+  if (id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) {
+    process.kernels.context_created(data.context);
+    return;
+  }
   if (data.resourceDescriptor == nullptr) return;
   const auto& module = *static_cast<const CUpti_ModuleResourceData*>(data.resourceDescriptor);
   if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) {
     process.kernels.module_loaded(data.context, module.moduleId, module.pCubin, module.cubinSize);
-    if (process.kernels.names_repeat()) watch_launches(kForNames, true);
+    if (process.kernels.names_repeat() && !launches_are_hooked()) watch_launches(kForNames, true);
   }
   if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING)
     process.kernels.module_unloading(data.context, module.moduleId);
@@ -276,6 +293,7 @@ bool subscribe(std::string* why) {
   };
   for (const CUpti_CallbackId id : kOthers) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
   for (const CUpti_CallbackId id : graph_calls()) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
+  enable(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_CREATED);
   enable(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED);
   enable(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
   if (result == CUPTI_SUCCESS) return true;

@@ -10,7 +10,10 @@ namespace kerncap::interpose::cuda {
 
 Controller::Controller(Process& process) : CaptureRequests(process.control->block()), process_(process) {}
 
-void Controller::watch(bool launches) { watch_launches(kForRequest, launches); }
+void Controller::watch(bool launches) {
+  process_.sampling.hold(Sampling::kForCapture, launches);
+  watch_launches(kForRequest, launches);
+}
 
 Match Controller::judge(Kernel& kernel) {
   if (kernel.judged.load(std::memory_order_acquire) == request_.sequence) return kernel.match.load();

@@ -104,7 +104,19 @@ void Kernels::module_unloading(CUcontext context, std::uint32_t module_id) {
   // Handles may be used again for other kernels.
   by_handle_.clear();
   handles_.fetch_add(1, std::memory_order_release);
+  names_.fetch_add(1, std::memory_order_release);
   generation_.fetch_add(1, std::memory_order_release);
+}
+
+void Kernels::context_created(CUcontext context) {
+  context_.store(contexts_.load() == 0 ? context : nullptr, std::memory_order_release);
+  contexts_.fetch_add(1, std::memory_order_release);
+}
+
+Kernel* Kernels::find(CUfunction function) {
+  CUcontext context = context_.load(std::memory_order_acquire);
+  if (context == nullptr && driver().cuCtxGetCurrent(&context) != CUDA_SUCCESS) return nullptr;
+  return find(function, context, nullptr);
 }
 
 Kernel* Kernels::find(CUfunction function, CUcontext context, const char* symbol) {
@@ -114,21 +126,24 @@ Kernel* Kernels::find(CUfunction function, CUcontext context, const char* symbol
     std::uint64_t handles = 0;
     Kernel* kernel = nullptr;
   };
-  thread_local std::array<Slot, 512> slots;
+  thread_local constinit std::array<Slot, 512> slots;
   const std::uint64_t handles = handles_.load(std::memory_order_acquire);
   Slot& slot = slots[(reinterpret_cast<std::uintptr_t>(function) >> 4 ^
                       reinterpret_cast<std::uintptr_t>(function) >> 13) %
                      slots.size()];
   if (slot.function == function && slot.context == context && slot.handles == handles) return slot.kernel;
-  Kernel* found = nullptr;
+  Kernel* const found = look_up(function, context, symbol);
+  if (found != nullptr) slot = {function, context, handles, found};
+  return found;
+}
+
+Kernel* Kernels::look_up(CUfunction function, CUcontext context, const char* symbol) {
   {
     const std::shared_lock lock(mutex_);
     const auto known = by_handle_.find({function, context});
-    if (known != by_handle_.end()) found = known->second;
+    if (known != by_handle_.end()) return known->second;
   }
-  if (found == nullptr) found = make(function, context, symbol);
-  slot = {function, context, handles, found};
-  return found;
+  return make(function, context, symbol);
 }
 
 Kernel* Kernels::make(CUfunction handle, CUcontext context, const char* symbol) {
@@ -140,7 +155,11 @@ Kernel* Kernels::make(CUfunction handle, CUcontext context, const char* symbol) 
   end_loading(module);
   CUdevice device = 0;
   driver().cuCtxGetDevice(&device);
-  const std::string name = symbol != nullptr ? symbol : "(kernel without a name)";
+  if (symbol == nullptr && (!follows_graphs() || function == nullptr ||
+                            graph_driver().cuFuncGetName(&symbol, function) != CUDA_SUCCESS)) {
+    return nullptr;
+  }
+  const std::string name = symbol;
   const std::unique_lock lock(mutex_);
   std::string why;
   const Code* code = code_of(module, context, name, &why);
@@ -156,6 +175,7 @@ Kernel* Kernels::make(CUfunction handle, CUcontext context, const char* symbol) 
   if (made->row == 0) add_row(*made);
   by_handle_[{handle, context}] = made;
   by_name_[{name, made->device}] = made;
+  names_.fetch_add(1, std::memory_order_release);
   return made;
 }
 
@@ -221,7 +241,26 @@ void Kernels::add_row(Kernel& kernel) {
   kernel.row = live_.add_row(row);
 }
 
+// A name may be thousands of characters long, and records come by the hundred thousand: CUPTI keeps one copy
+// of each name, which is known again by its address.
 Kernel* Kernels::find_by_name(const CUpti_ActivityKernelPrefix& record) {
+  struct Slot {
+    const char* name = nullptr;
+    std::uint32_t device = 0;
+    std::uint64_t names = 0;
+    Kernel* kernel = nullptr;
+  };
+  thread_local constinit std::array<Slot, 512> slots;
+  const std::uint64_t names = names_.load(std::memory_order_acquire);
+  const auto address = reinterpret_cast<std::uintptr_t>(record.name);
+  Slot& slot = slots[(address >> 4 ^ address >> 13) % slots.size()];
+  if (slot.name == record.name && slot.device == record.deviceId && slot.names == names) return slot.kernel;
+  Kernel* const found = by_name(record);
+  slot = {record.name, record.deviceId, names, found};
+  return found;
+}
+
+Kernel* Kernels::by_name(const CUpti_ActivityKernelPrefix& record) {
   const std::string name = record.name != nullptr ? record.name : "(kernel without a name)";
   const std::pair<std::string, std::uint32_t> key(name, record.deviceId);
   {

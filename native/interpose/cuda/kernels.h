@@ -52,6 +52,7 @@ struct Kernel {
   std::shared_ptr<Calls> calls;          // of this id, on all devices
   std::atomic<std::uint64_t> judged{0};  // the capture request that it was held against
   std::atomic<Match> match{Match::none};
+  std::atomic<bool> takes_long{false};  // to run, on average
 };
 
 class Kernels {
@@ -64,8 +65,12 @@ class Kernels {
   static void begin_loading();
   void end_loading(abi::CUmodule module);
 
+  void context_created(abi::CUcontext context);
+
   // The kernel that a launch of `function` (a CUfunction or a CUkernel) in `context` runs.
   Kernel* find(abi::CUfunction function, abi::CUcontext context, const char* symbol);
+  // The same for a launch that this thread is about to make; null where the driver does not tell its name.
+  Kernel* find(abi::CUfunction function);
   // For launches of which only CUPTI's record is known: by name, which means one kernel as long as
   // names_repeat() is false.
   Kernel* find_by_name(const abi::CUpti_ActivityKernelPrefix& record);
@@ -79,7 +84,9 @@ class Kernels {
   std::vector<const Code*> loaded(abi::CUcontext context) const;
 
  private:
+  Kernel* look_up(abi::CUfunction function, abi::CUcontext context, const char* symbol);
   Kernel* make(abi::CUfunction function, abi::CUcontext context, const char* symbol);
+  Kernel* by_name(const abi::CUpti_ActivityKernelPrefix& record);
   const Code* code_of(abi::CUmodule module, abi::CUcontext context, const std::string& symbol,
                       std::string* why);
   Kernel* kernel(const std::string& symbol, const Code* code, std::uint32_t device, std::string why);
@@ -92,7 +99,10 @@ class Kernels {
   mutable std::shared_mutex mutex_;
   std::atomic<std::uint64_t> generation_{1};
   std::atomic<bool> names_repeat_{false};
-  std::atomic<std::uint64_t> handles_{1};  // changes when a handle may mean another kernel
+  std::atomic<std::uint64_t> handles_{1};         // changes when a handle may mean another kernel
+  std::atomic<std::uint64_t> names_{1};           // and when a name may
+  std::atomic<unsigned> contexts_{0};             // that there ever were
+  std::atomic<abi::CUcontext> context_{nullptr};  // if there was only one
   std::vector<std::unique_ptr<Code>> codes_;
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::unique_ptr<Kernel>> kernels_;  // by id and device
   struct Handle {

@@ -11,25 +11,28 @@ namespace kerncap::interpose::cuda {
 
 struct Kernel;
 
-struct Launch {
-  abi::CUfunction function = nullptr;
-  abi::CUcontext context = nullptr;
-  abi::CUstream stream = nullptr;
+struct LaunchShape {
   std::uint32_t grid[3] = {};  // in blocks
   std::uint32_t block[3] = {};
-  std::uint32_t cluster[3] = {};
   std::uint32_t dynamic_shared = 0;
-  bool cooperative = false;
-  std::vector<snapshot::CudaLaunchAttribute> attributes;
-  void** parameters = nullptr;
-  void** extra = nullptr;
-  std::uint32_t correlation = 0;
 
   // In work-items, cut off at 2^32 - 1.
   [[nodiscard]] std::uint32_t work_items(int axis) const {
     const std::uint64_t items = std::uint64_t{grid[axis]} * block[axis];
     return items > UINT32_MAX ? UINT32_MAX : static_cast<std::uint32_t>(items);
   }
+};
+
+struct Launch : LaunchShape {
+  abi::CUfunction function = nullptr;
+  abi::CUcontext context = nullptr;
+  abi::CUstream stream = nullptr;
+  std::uint32_t cluster[3] = {};
+  bool cooperative = false;
+  std::vector<snapshot::CudaLaunchAttribute> attributes;
+  void** parameters = nullptr;
+  void** extra = nullptr;
+  std::uint32_t correlation = 0;
 };
 
 // Attributes that say how a kernel runs. Others tie a launch to more (programmatic events, stream

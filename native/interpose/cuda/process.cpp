@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "interpose/cuda/driver.h"
+#include "interpose/cuda/hooked_launches.h"
 #include "interpose/cuda/launch.h"
 
 namespace kerncap::interpose::cuda {
@@ -21,6 +22,7 @@ namespace {
 constexpr long kPauseNs = 20'000'000;
 constexpr std::uint64_t kFlushEveryNs = 200'000'000;
 constexpr std::uint64_t kFinishLimitNs = 2'000'000'000;
+constexpr int kFinishInVain = 3;
 
 // Never destroyed: callbacks and CUPTI's threads may run until the process is gone.
 std::atomic<Process*> current{nullptr};
@@ -84,6 +86,7 @@ Process::Process(std::unique_ptr<live::ControlFile> control_file, std::unique_pt
       code(session),
       kernels(*live, code),
       activity(*live, kernels, control->block().timing != 0),
+      sampling(live->header(), kernels, control->block().timing != 0),
       captures(*this),
       runtime(driver_text()) {
   live::LiveHeader& header = live->header();
@@ -97,9 +100,13 @@ void Process::start() {
     warn("not watching this process: " + why);
     return;
   }
-  if (!activity.start(&why)) {
+  const bool hooked = hook_launches();
+  if (hooked) activity.launches_are_counted();
+  if (!activity.start(&why) || (!hooked && !activity.record_all(&why))) {
     warn("kernels are not timed: " + why);
-    watch_launches(kWithoutRecords, true);
+    if (!hooked) watch_launches(kWithoutRecords, true);
+  } else if (hooked) {
+    sampling.start();
   }
   captures.poll();  // a request that is there already means the first launch, too
   // The program's signals are for the program's threads.
@@ -110,21 +117,26 @@ void Process::start() {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-bool Process::is_recorded(CUstream stream, bool per_thread) const {
-  if (!records_graphs.load(std::memory_order_relaxed)) return false;
+bool Process::records(CUstream stream) const {
   const OwnCalls own;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return driver().cuStreamIsCapturing(stream_handle(stream, per_thread), &status) == CUDA_SUCCESS &&
+  return driver().cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-std::uint64_t Process::count(const Kernel& kernel, const Launch& launch) {
+std::uint64_t Process::count(const Kernel& kernel, const LaunchShape& shape) {
   live::Row& row = live->row(kernel.row);
   live->header().dispatches.fetch_add(1, std::memory_order_relaxed);
-  const std::uint32_t grid[3] = {launch.work_items(0), launch.work_items(1), launch.work_items(2)};
-  live::count_dispatch(row, grid, launch.block, launch.dynamic_shared, live::coarse_monotonic_ns());
+  const std::uint32_t grid[3] = {shape.work_items(0), shape.work_items(1), shape.work_items(2)};
+  live::count_dispatch(row, grid, shape.block, shape.dynamic_shared, live::coarse_monotonic_ns());
   row.calls.fetch_add(1, std::memory_order_relaxed);
   return kernel.calls->count();
+}
+
+void Process::withdraw(const Kernel& kernel) {
+  live->header().dispatches.fetch_sub(1, std::memory_order_relaxed);
+  live->row(kernel.row).calls.fetch_sub(1, std::memory_order_relaxed);
+  kernel.calls->withdraw();
 }
 
 void Process::housekeeping() {
@@ -143,6 +155,8 @@ void Process::housekeeping() {
       devices = devices_text();
       live::set_text(header.devices, sizeof header.devices, devices);
     }
+    if (activity.found_uncounted()) sampling.hold(Sampling::kForUncounted, true);
+    sampling.tick(now);
     header.pending.store(activity.pending(), std::memory_order_relaxed);
     header.allocated.store(memory.bytes(), std::memory_order_relaxed);
     header.updated_ns.store(now, std::memory_order_relaxed);
@@ -160,10 +174,16 @@ void Process::finish() {
   const std::uint64_t deadline = live::monotonic_ns() + kFinishLimitNs;
   const OwnCalls own;
   activity.flush(false);
-  while (activity.pending() != 0 && live::monotonic_ns() < deadline) {
+  // Of launches made while records are switched off some may have been expected to have one.
+  int in_vain = 0;
+  for (std::uint64_t waiting = activity.pending(); waiting != 0 && live::monotonic_ns() < deadline;) {
     const timespec pause{0, kPauseNs};
     ::nanosleep(&pause, nullptr);
     activity.flush(false);
+    const std::uint64_t now = activity.pending();
+    in_vain = now == waiting ? in_vain + 1 : 0;
+    waiting = now;
+    if (in_vain == kFinishInVain && live->header().sampling.load() != 0) break;
   }
   activity.flush(true);
   activity.finish();

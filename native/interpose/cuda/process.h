@@ -10,9 +10,11 @@
 #include "interpose/common/code_store.h"
 #include "interpose/cuda/activity.h"
 #include "interpose/cuda/controller.h"
+#include "interpose/cuda/driver.h"
 #include "interpose/cuda/graphs.h"
 #include "interpose/cuda/kernels.h"
 #include "interpose/cuda/memory.h"
+#include "interpose/cuda/sampling.h"
 #include "live/control_file.h"
 #include "live/live_file.h"
 
@@ -28,6 +30,7 @@ struct Process {
   Kernels kernels;
   Memory memory;
   Activity activity;
+  Sampling sampling;
   Graphs graphs;
   Controller captures;
   std::string runtime;
@@ -37,9 +40,13 @@ struct Process {
   void start();
   // Whether the stream is being recorded into a graph: a launch into it runs nothing now. `per_thread`: where
   // null means the thread's own default stream.
-  bool is_recorded(abi::CUstream stream, bool per_thread) const;
+  [[nodiscard]] bool is_recorded(abi::CUstream stream, bool per_thread) const {
+    return records_graphs.load(std::memory_order_relaxed) && records(stream_handle(stream, per_thread));
+  }
   // One launch; returns which of the kernel's it is, from 1.
-  std::uint64_t count(const Kernel& kernel, const Launch& launch);
+  std::uint64_t count(const Kernel& kernel, const LaunchShape& shape);
+  // It came to nothing.
+  void withdraw(const Kernel& kernel);
   // Flushes statistics, within limits, and marks the process as ended.
   void finish();
   // In the statistics, for the front end; warn() also prints `kerncap: TEXT` on stderr.
@@ -47,6 +54,7 @@ struct Process {
   void warn(const std::string& text);
 
  private:
+  [[nodiscard]] bool records(abi::CUstream stream) const;
   void housekeeping();
 
   std::atomic<bool> stopping_{false};

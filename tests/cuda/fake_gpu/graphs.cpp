@@ -273,15 +273,14 @@ EXPORT CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode* from, CUgraphNode
                                    std::size_t* count) {
   const std::lock_guard lock(mutex);
   if (!is_live(graph)) return kBad;
-  if (data == nullptr) return CUDA_ERROR_LOSSY_QUERY;
   std::size_t edges = 0;
   for (const auto& node : graph->nodes) {
     for (CUgraphNode other : node->before) {
-      if (edges < *count) from[edges] = other, to[edges] = node.get(), data[edges] = {};
+      if (from != nullptr) from[edges] = other, to[edges] = node.get(), data[edges] = {};
       ++edges;
     }
   }
-  return *count = std::min(edges, *count), CUDA_SUCCESS;
+  return *count = edges, CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
   const std::lock_guard lock(mutex);
@@ -476,9 +475,9 @@ EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, void*) {
     return CUDA_SUCCESS;
   });
 }
-EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+LAUNCHER(cuGraphLaunch)(CUgraphExec exec, CUstream stream) {
   return launch(CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch, exec, stream);
 }
-EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) {
+LAUNCHER(cuGraphLaunch_ptsz)(CUgraphExec exec, CUstream stream) {
   return launch(CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz, exec, stream);
 }

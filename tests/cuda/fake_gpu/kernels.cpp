@@ -1,6 +1,7 @@
 // "Cubins" for the fake driver: each kernel runs its whole grid. VARIANT chooses what saxpy does.
 #include <atomic>
 #include <cstring>
+#include <ctime>
 
 namespace {
 template <typename T>
@@ -56,5 +57,29 @@ KERNEL(of_table, {2, 0, 8, 8, 4}) {
   for (int r = 0; r < 4; ++r)
     for (int i = 0; i < n; ++i) rows[r][i] = rows[r][i] * scale[r] + target[i];
   counter += 1;
+  return 0;
+}
+namespace {
+void spend(long ns) {
+  timespec begin, now;
+  ::clock_gettime(CLOCK_MONOTONIC, &begin);
+  do {
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+  } while ((now.tv_sec - begin.tv_sec) * 1'000'000'000 + now.tv_nsec - begin.tv_nsec < ns);
+}
+}  // namespace
+// As good as nothing, but for variant 1.
+KERNEL(nothing, {0}) {
+  (void)grid, (void)block, (void)p;
+  if (VARIANT == 1) spend(100'000);
+  return 0;
+}
+KERNEL(nothing_else, {0}) {
+  (void)grid, (void)block, (void)p;
+  return 0;
+}
+KERNEL(lingers, {0}) {
+  (void)grid, (void)block, (void)p;
+  spend(500'000);
   return 0;
 }

@@ -14,6 +14,20 @@ using namespace kerncap::abi;  // NOLINT
 
 #define EXPORT extern "C" __attribute__((visibility("default"), used))
 
+// An exported function that begins as driver 580's launch functions do, and then runs NAME_body. With
+// FAKE_UNHOOKABLE it begins with a jump, as one does that another tool has hooked.
+#ifdef FAKE_UNHOOKABLE
+#define BEGINNING ""
+#else
+#define BEGINNING                                                                                      \
+  "push %rbp\n mov %rsp, %rbp\n push %r12\n sub $8, %rsp\n cmpl $0x320f1cba, fake_traced_flag(%rip)\n" \
+  "je 1f\n 1: add $8, %rsp\n pop %r12\n pop %rbp\n"
+#endif
+#define LAUNCHER(name)                                                                             \
+  asm(".text\n .balign 16\n .globl " #name "\n .type " #name ", @function\n" #name ":\n" BEGINNING \
+      "jmp " #name "_body\n .size " #name ", . - " #name "\n");                                    \
+  extern "C" __attribute__((visibility("hidden"), used)) CUresult name##_body
+
 struct kerncap::abi::CUmod_st {
   void* library = nullptr;
   std::uint32_t id = 0;
@@ -46,7 +60,7 @@ CUresult traced(CUpti_driver_api_trace_cbid id, const Params& params, const char
   return traced_call(id, &params, symbol, correlation, body);
 }
 
-// Work for the device; not 0: it faulted.
+// Work for the device; not 0: it faulted. Its kernels have records if CUPTI is to make some now.
 void submit(std::function<int()> work);
 
 struct KernelRun {
