@@ -120,6 +120,12 @@ def test_a_graph_launch_of_the_threads_own_stream(gpu: FakeGpu, tmp_path: Path) 
     check(gpu, taken, 0.5, after(1.5, 0.5, 1.5))
 
 
+def test_a_graph_with_many_more_edges_than_nodes(gpu: FakeGpu, tmp_path: Path) -> None:
+    _, taken = take(gpu, tmp_path, "dense", 2, 14)
+    assert taken is not None
+    check(gpu, taken, 5, after(*range(8), *range(5)))
+
+
 def test_graphs_recorded_from_a_stream(gpu: FakeGpu, tmp_path: Path) -> None:
     """Launches into the recording run nothing and do not count."""
     watched, taken = take(gpu, tmp_path, "recorded", 2, 5)

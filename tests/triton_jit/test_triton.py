@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.app import App
-from textual.widgets import Static
 
 from kerncap.core.native import REPLAYER, SIM_HIP, SIM_RUNTIME, find_native
-from kerncap.tui.workbench.candidates import CandidatesDialog
 from support.package import APP
+from tui.workbench.workbench_stage import real_workbench
 
 PROGRAMS = Path(__file__).parent / "programs"
 pytestmark = [
@@ -169,7 +167,7 @@ def test_candidates_are_timed_and_judged(extract: Extract, triton_python: str, t
     ]
     assert rows[1]["verdict"] == "IDENTICAL"
     assert all(row["median_ns"] > 0 for row in rows)
-    asyncio.run(dialog_shows(tmp_path / "out"))
+    asyncio.run(pane_shows(tmp_path / "out"))
     # Another order of the sum over keys: some of the output differs, by little.
     for row in (rows[0], rows[2]):
         assert row["verdict"] == "FAIL"
@@ -177,20 +175,19 @@ def test_candidates_are_timed_and_judged(extract: Extract, triton_python: str, t
         assert 0 < row["max_abs"] < 1e-2
 
 
-async def dialog_shows(reproducer: Path) -> None:
-    """The workbench's dialog has the program's times at once, and the replays' when asked for them."""
-    app: App[None] = App()
-    async with app.run_test(size=(160, 30)) as pilot:
-        await app.push_screen(CandidatesDialog(reproducer, "sim:gfx942"))
-        shown = app.screen.query_one("#candidates-table", Static)
-        before = str(shown.content)
+async def pane_shows(reproducer: Path) -> None:
+    """The workbench's pane has what is pinned and the program's times at once, and the replays' by `T`."""
+    async with real_workbench(reproducer, size=(200, 50)) as bench:
+        await bench.attempts(1)
+        await bench.pilot.press("6")
+        before = bench.shows("config")
+        assert "BM=32" in before
         assert "1.000 ms" in before
         assert "IDENTICAL" not in before
-        await pilot.press("r")
-        await app.workers.wait_for_complete()
-        await pilot.pause()
-        after = str(shown.content)
-        assert (after.count("IDENTICAL"), after.count("FAIL")) == (1, 2)
+        await bench.pilot.press("T")
+        await bench.until(lambda: bench.told.startswith("The capture was replayed under each"), limit_s=240)
+        after = bench.shows("config")
+        assert (after.count("IDENTICAL"), after.count("FAIL"), after.count("1.000x")) == (1, 2, 1)
 
 
 def test_memory_has_the_types_of_the_signature(extract: Extract, tmp_path: Path) -> None:

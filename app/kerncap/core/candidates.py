@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -122,10 +123,12 @@ def candidates(
     limit_s: float = 60.0,
     on_result: Callable[[CandidateResult], None] = lambda _: None,
     cancel: threading.Event | None = None,
+    turn: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> CandidatesResult:
     """Compiles the reproducer's kernel_variant.py with each candidate, replays and validates it.
 
-    `time_limit_s` bounds the samples of each; no more of them are begun once `cancel` is set. Raises
+    `time_limit_s` bounds the samples of each; no more of them are begun once `cancel` is set. `turn` gives
+    the device to what is timed and compared, where others use it as well. Raises
     UsageError, DeviceError, DamagedCaptureError; what a candidate's compile or run raises is in its row.
     """
     directory = Path(os.path.abspath(directory))
@@ -135,7 +138,8 @@ def candidates(
     capture = records.read(directory)
     with Replayer(capture, device, limit_s=limit_s) as replayer, scratch("candidates") as place:
         validator = Validator(capture, replayer=replayer)
-        validator.baseline()
+        with turn():
+            validator.baseline()
         for number, candidate in enumerate(found):
             if cancel is not None and cancel.is_set():
                 break
@@ -145,10 +149,11 @@ def candidates(
             if problem is None:
                 try:
                     _build(directory, plan, candidate, made, cancel)
-                    timing = replay(
-                        directory, made, iterations, cache, time_limit_s=time_limit_s, replayer=replayer
-                    ).timing
-                    row = _judged(row, validator.validate(made), timing.median_ns)
+                    with turn():
+                        timing = replay(
+                            directory, made, iterations, cache, time_limit_s=time_limit_s, replayer=replayer
+                        ).timing
+                        row = _judged(row, validator.validate(made), timing.median_ns)
                 except KerncapError as error:
                     lines = error.output.strip().splitlines() if isinstance(error, CompileError) else []
                     problem = f"{error.message}{f' ({lines[-1]})' if lines else ''}"

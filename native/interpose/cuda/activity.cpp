@@ -82,10 +82,10 @@ void Activity::withdrawn(std::uint32_t correlation) {
 }
 
 void Activity::graph_launched(std::uint32_t correlation, std::uint32_t kernels,
-                              std::shared_ptr<const GraphRows> rows) {
+                              std::shared_ptr<const GraphNames> names) {
   if (kernels == 0) return;
   const std::lock_guard lock(graphs_mutex_);
-  graphs_[correlation] = {kernels, std::move(rows), {}};
+  graphs_[correlation] = {kernels, std::move(names), {}};
   pending_.fetch_add(kernels, std::memory_order_relaxed);
   if (graphs_.size() <= kMostGraphLaunches) return;
   const std::uint32_t overdue = graphs_.begin()->second.remaining;
@@ -102,17 +102,16 @@ void Activity::graph_withdrawn(std::uint32_t correlation) {
   graphs_.erase(launch);
 }
 
-bool Activity::take_of_graph(const CUpti_ActivityKernelPrefix& record, std::uint32_t* row) {
+bool Activity::take_of_graph(const CUpti_ActivityKernelPrefix& record, Kernel*& kernel) {
   if (record.graphNodeId == 0) return false;
   const std::lock_guard lock(graphs_mutex_);
   const auto found = graphs_.find(record.correlationId);
   if (found == graphs_.end()) return false;
   GraphLaunch& launch = found->second;
   const std::string name = record.name != nullptr ? record.name : "";
-  *row = 0;
-  if (launch.rows != nullptr && launch.rows->contains(name)) {
-    const std::vector<std::uint32_t>& rows = launch.rows->at(name);
-    *row = rows.size() == 1 ? rows[0] : rows[launch.seen[name]++ % rows.size()];
+  if (launch.names != nullptr && launch.names->contains(name)) {
+    const std::vector<Kernel*>& named = launch.names->at(name);
+    kernel = named.size() == 1 ? named[0] : named[launch.seen[name]++ % named.size()];
   }
   pending_.fetch_sub(1, std::memory_order_relaxed);
   if (--launch.remaining == 0) graphs_.erase(found);
@@ -148,7 +147,6 @@ void Activity::kernel_record(const CUpti_ActivityKernelPrefix& record) {
   live::LiveHeader& header = live_.header();
   Slot& slot = slots_[record.correlationId % kSlots];
   Kernel* kernel = nullptr;
-  std::uint32_t row = 0;  // where the kernel is not at hand
   std::uint64_t nth = 0;
   const std::uint32_t waiting = slot.correlation.load(std::memory_order_acquire);
   std::uint32_t expected = record.correlationId;
@@ -156,8 +154,8 @@ void Activity::kernel_record(const CUpti_ActivityKernelPrefix& record) {
       slot.correlation.compare_exchange_strong(expected, 0)) {
     kernel = slot.kernel, nth = slot.nth;
     pending_.fetch_sub(1, std::memory_order_relaxed);
-  } else if (take_of_graph(record, &row)) {
-    if (row == 0) kernel = kernels_.find_by_name(record);
+  } else if (take_of_graph(record, kernel)) {
+    if (kernel == nullptr) kernel = kernels_.find_by_name(record);
   } else {
     kernel = kernels_.find_by_name(record);
     const live::Row& known = live_.row(kernel->row);
@@ -182,10 +180,9 @@ void Activity::kernel_record(const CUpti_ActivityKernelPrefix& record) {
     header.rejected.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  live::Row& times = live_.row(kernel != nullptr ? kernel->row : row);
+  live::Row& times = live_.row(kernel->row);
   live::count_time(times, record.end - record.start, nth);
   header.timed.fetch_add(1, std::memory_order_relaxed);
-  if (kernel == nullptr) return;
   const bool takes_long =
       times.total_ns.load(std::memory_order_relaxed) >= times.timed.load(std::memory_order_relaxed) * kLongNs;
   if (kernel->takes_long.load(std::memory_order_relaxed) != takes_long)

@@ -17,8 +17,8 @@
 
 namespace kerncap::interpose::cuda {
 
-// The rows of a graph's kernels by their names, each name's in the order that they run in.
-using GraphRows = std::unordered_map<std::string, std::vector<std::uint32_t>>;
+// A graph's kernels by their names, those of one name in the order that they run in.
+using GraphNames = std::unordered_map<std::string, std::vector<Kernel*>>;
 
 class Activity {
  public:
@@ -37,9 +37,9 @@ class Activity {
   // The launch came to nothing.
   void withdrawn(std::uint32_t correlation);
   // The same for the launch of a graph and the `kernels` of it that were counted: their records have its
-  // correlation id. `rows` (null: not known) says whose they are.
+  // correlation id. `names` (null: not known) says whose they are.
   void graph_launched(std::uint32_t correlation, std::uint32_t kernels,
-                      std::shared_ptr<const GraphRows> rows);
+                      std::shared_ptr<const GraphNames> names);
   void graph_withdrawn(std::uint32_t correlation);
 
   // Has CUPTI hand over what is complete; `forced`, at the end of the process, whatever there is.
@@ -70,11 +70,12 @@ class Activity {
   static constexpr std::size_t kMostGraphLaunches = 1u << 16;
   struct GraphLaunch {
     std::uint32_t remaining = 0;
-    std::shared_ptr<const GraphRows> rows;
+    std::shared_ptr<const GraphNames> names;
     std::unordered_map<std::string, std::size_t> seen;  // of names that several kernels have
   };
-  // Whether the record is of a kernel that was counted when its graph was launched, and then its row.
-  bool take_of_graph(const abi::CUpti_ActivityKernelPrefix& record, std::uint32_t* row);
+  // Whether the record is of a kernel that was counted when its graph was launched; `kernel`: which, where
+  // that is known.
+  bool take_of_graph(const abi::CUpti_ActivityKernelPrefix& record, Kernel*& kernel);
   void kernel_record(const abi::CUpti_ActivityKernelPrefix& record);
   std::uint64_t count(const Kernel& kernel, const abi::CUpti_ActivityKernelPrefix& record);
 

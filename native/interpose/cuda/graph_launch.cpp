@@ -22,7 +22,7 @@ namespace {
 struct InGraphLaunch {
   bool looked_at = false;     // by launch_graph_instead()
   std::uint32_t kernels = 0;  // that were counted
-  std::shared_ptr<const GraphRows> rows;
+  std::shared_ptr<const GraphNames> names;
 };
 thread_local InGraphLaunch in_launch;
 
@@ -114,7 +114,7 @@ bool consider(Process& process, CUgraphExec exec, CUstream stream, CUresult* res
   const bool claim = result != nullptr || !in_launch.looked_at;
   const Looked looked = look(process, *graph, stream, claim);
   in_launch.kernels = looked.counted;
-  in_launch.rows = graph->rows();
+  in_launch.names = graph->names();
   if (looked.capture == nullptr) return false;
   try {
     if (result == nullptr) throw Refused(refusal("calls of the driver cannot be replaced in this process"));
@@ -137,7 +137,7 @@ bool launch_graph_instead(CUgraphExec exec, CUstream stream, bool per_thread, CU
   if (p == nullptr || OwnCalls::active()) return false;
   if (p->captures.is_active()) p->captures.wait_while_active();
   p->captures.poll();
-  in_launch = {.looked_at = true, .kernels = 0, .rows = nullptr};
+  in_launch = {.looked_at = true, .kernels = 0, .names = nullptr};
   if (!p->captures.armed() || !consider(*p, exec, stream_handle(stream, per_thread), result)) return false;
   in_launch = {};
   return true;
@@ -150,7 +150,7 @@ void graph_launch_begins(Process& process, CUgraphExec exec, CUstream stream, st
   if (in_launch.kernels == 0 && (process.captures.armed() || process.kernels.names_repeat()))
     consider(process, exec, stream, nullptr);
   InGraphLaunch launch = std::exchange(in_launch, {});
-  process.activity.graph_launched(correlation, launch.kernels, std::move(launch.rows));
+  process.activity.graph_launched(correlation, launch.kernels, std::move(launch.names));
 }
 
 void own_graph_launch_begins(Process& process, std::uint32_t correlation) {

@@ -44,15 +44,19 @@ GraphStructure read_structure(CUgraph graph) {
     index[structure.nodes[i]] = i;
     structure.types.push_back(node_type(structure.nodes[i]));
   }
-  std::size_t count = 0;
-  require(graph_driver().cuGraphGetEdges(graph, nullptr, nullptr, nullptr, &count), "cuGraphGetEdges");
-  std::vector<CUgraphNode> from(count), to(count);
-  std::vector<CUgraphEdgeData> data(count);
-  if (count != 0) {
+  // Asked for their number alone, the driver may refuse: edges can have data (CUDA_ERROR_LOSSY_QUERY).
+  std::vector<CUgraphNode> from, to;
+  std::vector<CUgraphEdgeData> data;
+  for (std::size_t room = 2 * structure.nodes.size() + 1;; room *= 2) {
+    std::size_t count = room;
+    from.resize(room), to.resize(room), data.resize(room);
     require(graph_driver().cuGraphGetEdges(graph, from.data(), to.data(), data.data(), &count),
             "cuGraphGetEdges");
+    if (count == room) continue;
+    from.resize(count);
+    break;
   }
-  for (std::size_t i = 0; i < count; ++i) structure.edges[index.at(from[i])].push_back(index.at(to[i]));
+  for (std::size_t i = 0; i < from.size(); ++i) structure.edges[index.at(from[i])].push_back(index.at(to[i]));
   return structure;
 }
 

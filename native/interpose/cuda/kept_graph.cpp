@@ -14,11 +14,15 @@ using namespace abi;  // NOLINT: the ABI's own names
 
 namespace {
 
-std::string name_of(CUfunction function, CUkernel kernel) {
+std::string name_of(CUfunction function) {
+  // The runtime's handles are of kernels.
   const char* name = nullptr;
-  const CUresult result = function != nullptr ? graph_driver().cuFuncGetName(&name, function)
-                                              : graph_driver().cuKernelGetName(&name, kernel);
-  return result == CUDA_SUCCESS && name != nullptr ? name : "(kernel without a name)";
+  if (graph_driver().cuFuncGetName(&name, function) == CUDA_SUCCESS && name != nullptr) return name;
+  if (graph_driver().cuKernelGetName(&name, reinterpret_cast<CUkernel>(function)) == CUDA_SUCCESS &&
+      name != nullptr) {
+    return name;
+  }
+  return "(kernel without a name)";
 }
 
 void read_attributes(CUgraphNode node, Launch& launch) {
@@ -35,9 +39,9 @@ GraphKernel read_kernel(CUgraphNode node) {
   CUDA_KERNEL_NODE_PARAMS_v2 p{};
   require(graph_driver().cuGraphKernelNodeGetParams(node, &p), "cuGraphKernelNodeGetParams");
   GraphKernel kernel;
-  kernel.symbol = name_of(p.func, p.kern);
   Launch& launch = kernel.launch;
   launch.function = p.func != nullptr ? p.func : reinterpret_cast<CUfunction>(p.kern);
+  kernel.symbol = name_of(launch.function);
   launch.context = p.ctx;
   if (launch.context == nullptr) driver().cuCtxGetCurrent(&launch.context);
   const std::uint32_t grid[3] = {p.gridDimX, p.gridDimY, p.gridDimZ};
@@ -141,7 +145,7 @@ void KeptGraph::list(CUgraph graph, std::vector<CUgraphNode>& path) {
 std::vector<GraphKernel>& KeptGraph::kernels(Kernels& known) {
   if (!listed_) {
     kernels_.clear();
-    rows_.reset();
+    names_.reset();
     listed_ = true;
     try {
       std::vector<CUgraphNode> path;
@@ -150,17 +154,17 @@ std::vector<GraphKernel>& KeptGraph::kernels(Kernels& known) {
       give_up(error.what());
     }
   }
-  if (rows_ != nullptr) return kernels_;
-  auto rows = std::make_shared<GraphRows>();
+  if (names_ != nullptr) return kernels_;
+  auto names = std::make_shared<GraphNames>();
   for (GraphKernel& kernel : kernels_) {
     const InContext in(kernel.launch.context);
     kernel.kernel = known.find(kernel.launch.function, kernel.launch.context, kernel.symbol.c_str());
-    (*rows)[kernel.symbol].push_back(kernel.kernel->row);
+    (*names)[kernel.symbol].push_back(kernel.kernel);
   }
-  for (auto& [name, list] : *rows) {
-    if (std::ranges::all_of(list, [&](std::uint32_t row) { return row == list[0]; })) list.resize(1);
+  for (auto& [name, list] : *names) {
+    if (std::ranges::all_of(list, [&](const Kernel* other) { return other == list[0]; })) list.resize(1);
   }
-  rows_ = std::move(rows);
+  names_ = std::move(names);
   return kernels_;
 }
 
@@ -182,7 +186,7 @@ void KeptGraph::give_up(const std::string& why) {
   whole_ = why;
   all_listed_ = false;
   kernels_.clear();
-  rows_.reset();
+  names_.reset();
   listed_ = true;
   if (graph_ != nullptr) graph_driver().cuGraphDestroy(std::exchange(graph_, nullptr));
 }

@@ -47,8 +47,8 @@ class KeptGraph {
 
   // Its kernels that are enabled, in the order that they count in.
   std::vector<GraphKernel>& kernels(Kernels& known);
-  // Their rows.
-  [[nodiscard]] std::shared_ptr<const GraphRows> rows() const { return rows_; }
+  // The same by their names.
+  [[nodiscard]] std::shared_ptr<const GraphNames> names() const { return names_; }
   // False where kernels run that kernels() does not list.
   [[nodiscard]] bool all_listed() const { return all_listed_; }
   // Why its kernels cannot be run one by one; empty where they can.
@@ -75,7 +75,7 @@ class KeptGraph {
   bool all_listed_ = true;
   bool listed_ = false;
   std::vector<GraphKernel> kernels_;
-  std::shared_ptr<const GraphRows> rows_;
+  std::shared_ptr<const GraphNames> names_;
   std::set<abi::CUgraphNode> disabled_;                    // of the copy
   std::map<abi::CUgraphNode, abi::CUgraphNode> replaced_;  // nodes that stand where the copy of one was
 };

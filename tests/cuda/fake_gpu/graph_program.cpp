@@ -175,6 +175,19 @@ int main(int, char** argv) {
     chain.kernel({y, x, 1}), chain.kernel({y, x, 2}, other_saxpy), chain.kernel({y, x, 3});
     exec = chain.instantiated();
     CHECK(cuGraphDestroy(chain.graph));
+  } else if (name == "dense") {  // each waits for all before it
+    CUgraph graph = nullptr;
+    std::vector<CUgraphNode> nodes;
+    CHECK(cuGraphCreate(&graph, 0));
+    for (int i = 0; i < 8; ++i) {
+      Call call(y, x, static_cast<float>(i));
+      const CUDA_KERNEL_NODE_PARAMS_v2 p = call.parameters();
+      CUgraphNode node = nullptr;
+      CHECK(cuGraphAddKernelNode_v2(&node, graph, nodes.data(), nodes.size(), &p));
+      nodes.push_back(node);
+    }
+    CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CHECK(cuGraphDestroy(graph));
   } else if (name == "child" || name == "replaced") {
     Chain inner, chain, other;
     inner.kernel({y, x, 2}), inner.host(&one), inner.kernel({y, x, 3}), inner.kernel({y, x, 4});

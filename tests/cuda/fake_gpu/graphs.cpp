@@ -273,14 +273,15 @@ EXPORT CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode* from, CUgraphNode
                                    std::size_t* count) {
   const std::lock_guard lock(mutex);
   if (!is_live(graph)) return kBad;
+  if (data == nullptr) return CUDA_ERROR_LOSSY_QUERY;
   std::size_t edges = 0;
   for (const auto& node : graph->nodes) {
     for (CUgraphNode other : node->before) {
-      if (from != nullptr) from[edges] = other, to[edges] = node.get(), data[edges] = {};
+      if (edges < *count) from[edges] = other, to[edges] = node.get(), data[edges] = {};
       ++edges;
     }
   }
-  return *count = edges, CUDA_SUCCESS;
+  return *count = std::min(edges, *count), CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
   const std::lock_guard lock(mutex);

@@ -180,6 +180,7 @@ async def workbench(
     """Opens the workbench on a reproducer."""
     bench, clock = fake or FakeBench(), [100.0]
     settings = more.pop("settings", Settings())
+    remembered = more.pop("remembered", Remembered())
 
     def make() -> WorkbenchScreen:
         return WorkbenchScreen(directory, "sim:gfx942", make_bench=lambda _, __: bench)
@@ -189,7 +190,7 @@ async def workbench(
         below=below,
         device="sim:gfx942",
         settings=settings,
-        remembered=Remembered(),
+        remembered=remembered,
         clock=lambda: clock[0],
         **more,
     )

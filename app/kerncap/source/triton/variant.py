@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from kerncap.core.errors import KerncapError
+from kerncap.core.triton_pinned import TUNED_OPTIONS
 from kerncap.core.triton_record import TritonRecord, copy_modules
 
-_FIRST = ("num_warps", "num_stages", "waves_per_eu", "num_ctas", "maxnreg")
 _TL = "triton.language"
 
 
@@ -159,8 +159,8 @@ def _dictionary(pairs: Iterable[tuple[str, str]], indent: str) -> str:
 
 def _pinned(record: TritonRecord, grid: tuple[int, int, int]) -> str:
     options = _kept_options(record)
-    first = [(name, options[name]) for name in _FIRST if name in options]
-    others = [(name, text) for name, text in options.items() if name not in _FIRST]
+    first = [(name, options[name]) for name in TUNED_OPTIONS if name in options]
+    others = [(name, text) for name, text in options.items() if name not in TUNED_OPTIONS]
     tunable = set(record.declared)
     declared = [(k, v) for k, v in record.constexprs.items() if k in tunable]
     specialised = [(k, v) for k, v in record.constexprs.items() if k not in tunable]

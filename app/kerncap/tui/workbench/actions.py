@@ -50,8 +50,8 @@ ACTIONS = (
     Action(
         "candidates",
         "T",
-        "Triton's candidates",
-        "What the program's autotuner tried, and this capture replayed under each.",
+        "Try Triton's candidates",
+        "Replay this capture under each configuration that the autotuner tried: time and difference.",
     ),
     Action("watching", "W", "Watching on/off", "Whether a save starts an attempt.", bar="watch"),
     Action(
@@ -65,6 +65,13 @@ ACTIONS = (
     Action("pane_timing", "3", "Timing", "Times over the attempts, and the samples.", call="pane('timing')"),
     Action("pane_validation", "4", "Validation", "What differs, and where.", call="pane('validation')"),
     Action("pane_diff", "5", "Source diff", "What was changed in the source.", call="pane('diff')"),
+    Action(
+        "pane_config",
+        "6",
+        "Triton configuration",
+        "What is pinned, and the autotuner's candidates.",
+        call="pane('config')",
+    ),
     Action("next_error", "n", "Next message", "The compiler's next message.", call="error(1)"),
     Action("previous_error", "N", "Previous message", "The one before.", call="error(-1)"),
     Action("raw", "r", "Raw compiler output", "The compiler's output as it came, or parsed."),

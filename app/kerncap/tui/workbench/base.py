@@ -34,6 +34,7 @@ class WorkbenchBase(KerncapScreen):
         self.files: list[Path] = []
         self.definition: tuple[str, int] | None = None  # the kernel's file in the reproducer, and its line
         self.chosen_pane = "source"
+        self.candidate_began = 0.0  # when the configuration under way was begun, by the app's clock
         self.auto_pane = ""  # the pane that an attempt's outcome brought up
 
     @property

@@ -19,7 +19,8 @@ from kerncap.core.history import (
 )
 from kerncap.core.iterations import Iteration, find_iteration
 from kerncap.tui.widgets.bars import Severity
-from kerncap.tui.workbench.source_commands import SourceCommands, Told
+from kerncap.tui.workbench.configuration_commands import ConfigurationCommands
+from kerncap.tui.workbench.source_commands import Told
 from kerncap.tui.workbench.texts import Sides
 
 _AGAINST = ("captured", "previous", "best")
@@ -46,7 +47,7 @@ class WentBack(Message):
         self.aside = aside
 
 
-class Commands(SourceCommands):
+class Commands(ConfigurationCommands):
     """The actions of `WorkbenchScreen`."""
 
     # The loop
@@ -96,17 +97,6 @@ class Commands(SourceCommands):
         )
         self.app.push_screen(AskText("Tolerance:", self.judging, hint=hint, check=check), answered)
 
-    def action_candidates(self) -> None:
-        """The autotuner's candidates of a Triton kernel."""
-        from kerncap.tui.workbench.candidates import CandidatesDialog
-
-        try:
-            dialog = CandidatesDialog(self.directory, self.device)
-        except KerncapError as error:
-            self.tell(error.message, "warning")
-            return
-        self.app.push_screen(dialog)
-
     def _again(self, step: str, mode: str) -> None:
         number = self.table.number
         if number is None:
@@ -132,6 +122,8 @@ class Commands(SourceCommands):
             self.leave_editor()
         elif self.busy and self.engine is not None:
             self.engine.cancel()
+        elif self.give_up_candidates():
+            pass
         elif self.marked is not None or self.shown.sides is not None:
             self._unmark()
         elif len(self.app.screen_stack) > 1:
@@ -142,6 +134,8 @@ class Commands(SourceCommands):
 
     def action_pane(self, name: str) -> None:
         """Brings a pane into view, and the keys to it."""
+        if name == "config" and self.no_configuration():
+            return
         self.choose_pane(name)
         target = self.views.source.view if name == "source" else self.views.view(name)
         if not (name == "source" and self.views.source.editing):
@@ -211,6 +205,7 @@ class Commands(SourceCommands):
             kept = f" What was there is kept as {message.aside.number}." if message.aside else ""
             self.tell(f"The source is that of attempt {message.number} again.{kept}")
         self.reload_source()
+        self.look_at_pinned()
 
     def on_told(self, message: Told) -> None:
         """A worker has something to say."""

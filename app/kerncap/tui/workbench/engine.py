@@ -25,7 +25,9 @@ from kerncap.core.history import (
 from kerncap.core.iterations import Iteration, list_iterations
 from kerncap.core.judging import remembered
 from kerncap.core.loop_worker import Request
+from kerncap.tui.workbench.configuration import Configuration, read_configuration
 from kerncap.tui.workbench.replay_only import ReplayOnly, has_source, why_none
+from kerncap.tui.workbench.turns import InTurn, Turns
 
 if TYPE_CHECKING:
     from kerncap.core.compile_file import CompileFile
@@ -54,6 +56,7 @@ class Facts:
     definition: tuple[str, int] | None = None  # the file that defines the kernel, and the line it is at now
     judging: str = ""  # with which tolerance and types results are compared; empty: exactly
     replay_only: str = ""  # where there is no source: why, and what can be done
+    configuration: Configuration | None = None  # of a Triton kernel
 
 
 class Opened(Message):
@@ -104,6 +107,7 @@ class Engine:
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
         self._watching = True
+        self.turns = Turns()
 
     @property
     def alive(self) -> bool:
@@ -122,7 +126,7 @@ class Engine:
     def _run(self, first: bool) -> None:
         sentence = ""
         try:
-            bench = self._make_bench(self.directory, self._device)
+            bench = InTurn(self._make_bench(self.directory, self._device), self.turns)
             with self._made(bench) as self._loop:
                 facts = read_facts(self.directory)
                 self._post(Opened(facts))
@@ -191,11 +195,18 @@ def read_facts(directory: Path) -> Facts:
     opened = open_capture(directory)
     dispatch, arch = opened.capture.dispatch, opened.capture.device.name
     kernel = dispatch.demangled or dispatch.symbol
+    configuration = read_configuration(directory)
     if not has_source(directory):
         judging = _judging(directory, problems)
         why = why_none(opened.manifest)
         return Facts(
-            kernel, dispatch.symbol, arch, problems=tuple(problems), judging=judging, replay_only=why
+            kernel,
+            dispatch.symbol,
+            arch,
+            problems=tuple(problems),
+            judging=judging,
+            replay_only=why,
+            configuration=configuration,
         )
     plan = CompileFile.read(directory)
     iterations = list_iterations(directory, problems)
@@ -222,6 +233,7 @@ def read_facts(directory: Path) -> Facts:
         resumed,
         _definition(opened.manifest, plan, baseline, present),
         judging,
+        configuration=configuration,
     )
 
 

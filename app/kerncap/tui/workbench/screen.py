@@ -80,11 +80,15 @@ class WorkbenchScreen(Commands):
 
     def on_unmount(self) -> None:
         """Gone: the loop and the replayer end, without holding up the screen below."""
+        if self._run_of_candidates is not None:
+            self._run_of_candidates.cancel()
         if self.engine is not None:
             threading.Thread(target=self.engine.close, daemon=True).start()
 
     def close_down(self) -> None:
         """The application ends; attempts are kept, so that the session can be resumed."""
+        if self._run_of_candidates is not None:
+            self._run_of_candidates.cancel()
         if self.engine is not None:
             self.engine.close()
 
@@ -98,6 +102,11 @@ class WorkbenchScreen(Commands):
         self.table.renew(to_newest=True)
         self.definition, self.judging = facts.definition, facts.judging
         self.replay_only = facts.replay_only
+        if self._run_of_candidates is None:
+            self.show_configuration(facts.configuration)
+        if self.configuration is None and self.chosen_pane == "config":  # of another kernel
+            self.chosen_pane = "source"
+            self.views.choose(self.chosen_pane)
         if self.replay_only:
             self.views.source.say(self.replay_only)
             self.table.empty_text = "p times the captured kernel"
@@ -119,6 +128,7 @@ class WorkbenchScreen(Commands):
             case loop.Saved(files=files):
                 self._begun()
                 self.follow(files)
+                self.look_at_pinned()
             case loop.Superseded(number=number, iteration=iteration):
                 self.tell(f"Attempt {number} was given up.")
                 if iteration is not None:
@@ -227,7 +237,8 @@ class WorkbenchScreen(Commands):
         self.views.draw()
 
     def _tick(self) -> None:
-        if self.busy or (not self.model.ready and not self.trouble):
+        trying = self.configuration is not None and self.configuration.count
+        if self.busy or trying or (not self.model.ready and not self.trouble):
             self._tabs()
 
     def draw_state(self) -> None:
@@ -266,11 +277,15 @@ class WorkbenchScreen(Commands):
 
     def _tabs(self) -> None:
         now = self.kerncap.clock()
-        text = progress(self.model, self.trouble, now, now - self.began)
+        found = self.configuration
+        trying = (found.count, now - self.candidate_began) if found is not None else ("", 0.0)
+        text = progress(self.model, self.trouble, now, now - self.began, *trying)
         errors, warnings = counts(self.shown.diagnostics)
         pane = self.views.pane if not self.views.wide else self.views.beside
         self.query_one("#tabs", Static).update(
-            tabs_line(pane, errors, warnings, self.shown.row, text, self.size.width - 2)
+            tabs_line(
+                pane, errors, warnings, self.shown.row, text, self.size.width - 2, triton=found is not None
+            )
         )
 
     def on_resize(self) -> None:

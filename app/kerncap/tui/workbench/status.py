@@ -53,8 +53,13 @@ def result_line(model: Model, row: Row | None, trouble: str, width: int) -> Cont
     return Content.assemble(*pieces, _fit(rest, max(0, width - used)))
 
 
-def progress(model: Model, trouble: str, now: float, since_start: float) -> str:
-    """What is under way, with its elapsed time; empty where nothing is."""
+def progress(
+    model: Model, trouble: str, now: float, since_start: float, trying: str = "", tried_s: float = 0.0
+) -> str:
+    """What is under way, with its elapsed time; empty where nothing is.
+
+    `trying` is which of the autotuner's configurations, which attempts go before.
+    """
     spin = _SPINNER[int(now * 5) % len(_SPINNER)]
     attempt = model.attempt
     if attempt is not None:
@@ -63,14 +68,23 @@ def progress(model: Model, trouble: str, now: float, since_start: float) -> str:
         return (
             f"{spin} {attempt.number}: {done}{_STEPS.get(attempt.step, attempt.step)} {elapsed:.1f} s · esc"
         )
+    if trying:
+        return f"{spin} {trying} {max(0.0, tried_s):.1f} s · esc"
     if not model.ready and not trouble:
         return f"{spin} starting the replayer {since_start:.1f} s"
     return ""
 
 
-def tabs_line(pane: str, errors: int, warnings: int, row: Row | None, text: str, width: int) -> Content:
-    """The panes with their numbers, the one in view marked; at the right what is under way."""
+def tabs_line(
+    pane: str, errors: int, warnings: int, row: Row | None, text: str, width: int, *, triton: bool = False
+) -> Content:
+    """The panes with their numbers, the one in view marked; at the right what is under way.
+
+    The configuration's is there for Triton kernels.
+    """
     names = ["source", "errors", "timing", "validation", "diff"]
+    if triton or pane == "config":
+        names.append("config")
     wrong = row is not None and row.verdict == "FAIL"
     pieces: list[tuple[str, str] | str] = []
     used = 0

@@ -1,4 +1,4 @@
-"""The panes: source, errors, timing, validation, diff. Those in view draw what `Shown` says."""
+"""The panes, from source to configuration. Those in view draw what `Shown` says."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from textual.containers import Horizontal
 
 from kerncap.core.diagnostics import Diagnostic
 from kerncap.core.history import DiffLine
-from kerncap.tui.workbench import texts, timing_text, validation_text
+from kerncap.tui.workbench import configuration_text, texts, timing_text, validation_text
+from kerncap.tui.workbench.configuration import Configuration
 from kerncap.tui.workbench.lines import LineView, wrap
 from kerncap.tui.workbench.model import Model, Row
 from kerncap.tui.workbench.source_pane import SourcePane
 
-PANES = ("source", "errors", "timing", "validation", "diff")
+PANES = ("source", "errors", "timing", "validation", "diff", "config")
 
 
 @dataclass
@@ -56,6 +57,7 @@ class Views(Horizontal):
         self.plain = plain
         self.shown = Shown()
         self.pane = "source"
+        self.configuration: Configuration | None = None  # of a Triton kernel
         self.stale = ""  # said over the validation, while another attempt is under way
         self._starts: list[int] = []
 
@@ -66,6 +68,7 @@ class Views(Horizontal):
         yield LineView(id="timing")
         yield LineView(id="validation")
         yield LineView(id="diff")
+        yield LineView(id="config")
 
     @property
     def source(self) -> SourcePane:
@@ -158,6 +161,8 @@ class Views(Horizontal):
                 text = f"{error.get('step')}: {error.get('message')}"
                 lines = [*[[(t, "bad")] for t in wrap(text, width)], *(lines if found else [])]
             view.set_lines(lines)
+        elif name == "config":
+            view.set_lines(configuration_text.report(self.configuration, width))
         elif shown.sides is not None:
             view.set_lines(texts.compare(shown.sides, shown.diff, width))
         else:
