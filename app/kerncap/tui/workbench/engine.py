@@ -107,6 +107,7 @@ class Engine:
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
         self._watching = True
+        self._repeats = False  # what is under way is a step of a kept attempt
         self.turns = Turns()
 
     @property
@@ -141,6 +142,7 @@ class Engine:
             sentence = f"The loop ended: {type(error).__name__}: {error}."
         finally:
             self._loop = None
+            self.turns.under_way(False)
         self._post(Stopped("" if self._closed.is_set() else sentence))
 
     def _made(self, bench: loop.Bench) -> loop.EditLoop | ReplayOnly:
@@ -151,6 +153,14 @@ class Engine:
         )
 
     def _tell(self, event: loop.Event) -> None:
+        match event:
+            case loop.Saved() | loop.Repeating():
+                self._repeats = isinstance(event, loop.Repeating)
+                self.turns.under_way(True)
+            case loop.Finished() | loop.Superseded():
+                self.turns.under_way(False)
+            case loop.Failed(step=step) if step == "keep" or self._repeats:
+                self.turns.under_way(False)
         changed = None
         if isinstance(event, (loop.Finished, loop.Superseded)) and event.iteration is not None:
             changed = _changed(self.directory, event.iteration) if has_source(self.directory) else None

@@ -14,21 +14,34 @@ _LOOK_S = 0.05
 
 
 class Turns:
-    """Who may use the device. `with turns.taken(given_up):` waits for the turn."""
+    """Who may use the device. No candidate begins while an attempt is under way."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._taken = False
+        self._attempt = False
+
+    def under_way(self, attempt: bool) -> None:
+        """Whether there is an attempt from now on: also its compile is better not disturbed."""
+        with self._changed:
+            self._attempt = attempt
+            self._changed.notify_all()
 
     @contextmanager
-    def taken(self, given_up: threading.Event) -> Iterator[None]:
-        """Raises KerncapError where `given_up` is set before the turn comes."""
-        while not self._lock.acquire(timeout=_LOOK_S):
-            if given_up.is_set():
-                raise KerncapError("Given up.")
+    def taken(self, given_up: threading.Event, *, of_attempt: bool = False) -> Iterator[None]:
+        """Waits for the turn. Raises KerncapError where `given_up` is set before it comes."""
+        with self._changed:
+            while self._taken or (self._attempt and not of_attempt):
+                if given_up.is_set():
+                    raise KerncapError("Given up.")
+                self._changed.wait(_LOOK_S)
+            self._taken = True
         try:
             yield
         finally:
-            self._lock.release()
+            with self._changed:
+                self._taken = False
+                self._changed.notify_all()
 
 
 class InTurn:
@@ -41,17 +54,17 @@ class InTurn:
 
     def prepare(self) -> None:
         """As the bench does."""
-        with self._turns.taken(self._step()):
+        with self._turns.taken(self._step(), of_attempt=True):
             self._bench.prepare()
 
     def time(self, hsaco: Path) -> Timing:
         """As the bench does."""
-        with self._turns.taken(self._step()):
+        with self._turns.taken(self._step(), of_attempt=True):
             return self._bench.time(hsaco)
 
     def validate(self, hsaco: Path, mode: str = "default") -> Validation:
         """As the bench does."""
-        with self._turns.taken(self._step()):
+        with self._turns.taken(self._step(), of_attempt=True):
             return self._bench.validate(hsaco, mode)
 
     def _step(self) -> threading.Event:
