@@ -84,15 +84,20 @@ void report_unreadable_files(int fd) {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<unsigned char*>(data_), bytes_);
-  if (fd_ >= 0) ::close(fd_);
+  for (const int fd : fds_) ::close(fd);
 }
 
-void MappedFile::open(const std::string& path, std::uint64_t bytes) {
+void MappedFile::open(const std::string& path, std::uint64_t bytes, snapshot::Stripes stripes) {
   path_ = path;
   bytes_ = bytes;
+  stripes_ = stripes;
   if (bytes == 0) return;
-  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0) snapshot::throw_io("cannot open", path, errno);
+  for (std::uint32_t i = 0; i < stripes.files; ++i) {
+    const std::string name = snapshot::Stripes::name(path, i);
+    const int fd = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) snapshot::throw_io("cannot open", name, errno);
+    fds_.push_back(fd);
+  }
   find_extents();
   // Holes are anonymous memory that nobody writes to: to read one of the file would take memory for its
   // zeros.
@@ -101,36 +106,60 @@ void MappedFile::open(const std::string& path, std::uint64_t bytes) {
   data_ = static_cast<const unsigned char*>(at);
   ::madvise(at, bytes, MADV_HUGEPAGE);  // the one huge page of zeros; no matter if it is refused
   for (const Range& extent : extents_) {
-    auto* const part = static_cast<unsigned char*>(at) + extent.base;
-    if (::mmap(part, extent.bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd_, static_cast<off_t>(extent.base)) ==
-        MAP_FAILED) {
-      snapshot::throw_io("cannot map", path, errno);
-    }
+    map_part(extent.base, extent.bytes, static_cast<unsigned char*>(at) + extent.base, PROT_READ, MAP_SHARED);
   }
-  remember(at, bytes, 0, path);
+}
+
+void MappedFile::map_part(std::uint64_t offset, std::uint64_t bytes, void* at, int protection,
+                          int flags) const {
+  const snapshot::Stripes::Place place = stripes_.place(offset);
+  const std::string name = snapshot::Stripes::name(path_, place.file);
+  if (::mmap(at, bytes, protection, flags | MAP_FIXED, fds_[place.file], static_cast<off_t>(place.offset)) ==
+      MAP_FAILED) {
+    snapshot::throw_io("cannot map", name, errno);
+  }
+  remember(at, bytes, place.offset, name);
+}
+
+std::vector<Range> MappedFile::extents_of(std::uint32_t number, std::uint64_t block) const {
+  std::vector<Range> extents;
+  const std::uint64_t bytes = stripes_.length(number, bytes_);
+  const auto length = static_cast<off_t>(bytes);
+  for (off_t at = 0; at < length;) {
+    const off_t data = ::lseek(fds_[number], at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) break;  // a hole to the end
+    const off_t hole = data < 0 ? length : ::lseek(fds_[number], data, SEEK_HOLE);
+    // A filesystem that does not know its holes has none.
+    const auto begin = data < 0 ? 0 : static_cast<std::uint64_t>(data) / block * block;
+    const auto end =
+        hole < 0 ? bytes : std::min(bytes, (static_cast<std::uint64_t>(hole) + block - 1) / block * block);
+    if (!extents.empty() && begin <= extents.back().end()) {
+      extents.back().bytes = std::max(extents.back().end(), end) - extents.back().base;
+    } else {
+      extents.push_back({begin, end - begin});
+    }
+    at = static_cast<off_t>(end);
+  }
+  return extents;
 }
 
 void MappedFile::find_extents() {
-  const auto length = static_cast<off_t>(bytes_);
   for (std::uint64_t block = kHoleBlock;; block *= 2) {
     extents_.clear();
-    for (off_t at = 0; at < length;) {
-      const off_t data = ::lseek(fd_, at, SEEK_DATA);
-      if (data < 0 && errno == ENXIO) break;  // a hole to the end
-      const off_t hole = data < 0 ? length : ::lseek(fd_, data, SEEK_HOLE);
-      // A filesystem that does not know its holes has none.
-      const auto begin = data < 0 ? 0 : static_cast<std::uint64_t>(data) / block * block;
-      const auto end = hole < 0
-                           ? bytes_
-                           : std::min(bytes_, (static_cast<std::uint64_t>(hole) + block - 1) / block * block);
-      if (!extents_.empty() && begin <= extents_.back().end()) {
-        extents_.back().bytes = std::max(extents_.back().end(), end) - extents_.back().base;
-      } else {
-        extents_.push_back({begin, end - begin});
+    for (std::uint32_t i = 0; i < stripes_.files; ++i) {
+      for (Range extent : extents_of(i, block)) {
+        while (extent.bytes != 0) {
+          const std::uint64_t offset = stripes_.offset_of(i, extent.base);
+          const std::uint64_t part = std::min(extent.bytes, stripes_.place(offset).left);
+          extents_.push_back({offset, part});
+          extent.base += part, extent.bytes -= part;
+        }
       }
-      at = static_cast<off_t>(end);
     }
-    if (extents_.size() <= kMostExtents) return;
+    std::sort(extents_.begin(), extents_.end(),
+              [](const Range& a, const Range& b) { return a.base < b.base; });
+    const std::uint64_t stripes = bytes_ / snapshot::kStripeBytes;
+    if (extents_.size() <= kMostExtents + (stripes_.files > 1 ? stripes : 0)) return;
   }
 }
 
@@ -145,19 +174,16 @@ void MappedFile::map_private(std::uint64_t offset, std::uint64_t bytes, std::uin
     const std::uint64_t begin = std::max(extent.base, offset);
     const std::uint64_t end = std::min(extent.end(), offset + bytes);
     if (begin >= end) continue;
-    void* const at = reinterpret_cast<void*>(address + (begin - offset));
-    if (::mmap(at, end - begin, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd_,
-               static_cast<off_t>(begin)) == MAP_FAILED) {
-      snapshot::throw_io("cannot map", path_, errno);
-    }
-    remember(at, end - begin, begin, path_);
+    map_part(begin, end - begin, reinterpret_cast<void*>(address + (begin - offset)), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_NORESERVE);
   }
 }
 
 void MappedFile::read_ahead(std::uint64_t offset, std::uint64_t bytes) const {
-  if (fd_ >= 0 && offset < bytes_) {
-    ::posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
-  }
+  if (fds_.empty() || offset >= bytes_) return;
+  const snapshot::Stripes::Place place = stripes_.place(offset);
+  ::posix_fadvise(fds_[place.file], static_cast<off_t>(place.offset), static_cast<off_t>(bytes),
+                  POSIX_FADV_WILLNEED);
 }
 
 }  // namespace kerncap::replay

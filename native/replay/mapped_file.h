@@ -1,4 +1,5 @@
-// A memory file of the capture, mapped to be read. Its holes cost nothing: neither memory nor a read.
+// A memory file of the capture, mapped to be read: at addresses in a row, also where it is several files
+// (snapshot/stripes.h). Its holes cost nothing: neither memory nor a read.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "replay/range_set.h"
+#include "snapshot/stripes.h"
 
 namespace kerncap::replay {
 
@@ -16,14 +18,15 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  // Maps the first `bytes` of the file. Throws snapshot::IoError.
-  void open(const std::string& path, std::uint64_t bytes);
+  // Maps its first `bytes`. Throws snapshot::IoError.
+  void open(const std::string& path, std::uint64_t bytes, snapshot::Stripes stripes = {});
 
   [[nodiscard]] const unsigned char* data() const { return data_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  // Offsets that are not in a hole, in whole blocks of kHoleBlock (the last one shorter); in order.
+  // Offsets that are not in a hole, in whole blocks of kHoleBlock (the last one shorter); in order, each
+  // within one stripe.
   [[nodiscard]] const std::vector<Range>& extents() const { return extents_; }
   // Whether [offset, offset + bytes) is zeros by being a hole.
   [[nodiscard]] bool is_hole(std::uint64_t offset, std::uint64_t bytes) const;
@@ -39,10 +42,15 @@ class MappedFile {
   static constexpr std::uint64_t kHoleBlock = 1u << 20;
 
  private:
+  // Of file `number`, in its own offsets and whole blocks of `block`.
+  [[nodiscard]] std::vector<Range> extents_of(std::uint32_t number, std::uint64_t block) const;
   void find_extents();
+  // Maps [offset, offset + bytes), which lies in one stripe, at `at`.
+  void map_part(std::uint64_t offset, std::uint64_t bytes, void* at, int protection, int flags) const;
 
   std::string path_;
-  int fd_ = -1;
+  snapshot::Stripes stripes_;
+  std::vector<int> fds_;
   const unsigned char* data_ = nullptr;
   std::uint64_t bytes_ = 0;
   std::vector<Range> extents_;

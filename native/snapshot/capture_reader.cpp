@@ -87,7 +87,12 @@ CaptureReader::CaptureReader(std::string directory)
   if (xxh64(bytes.data() + sizeof header, bytes.size() - sizeof header) != header.checksum) {
     damaged(sizeof header, "the records do not match their checksum");
   }
+  if (header.pre_files > Stripes{kMaxFiles}.used(header.pre_bytes)) {
+    damaged(offsetof(FileHeader, pre_files), "memory.pre of " + std::to_string(header.pre_bytes) +
+                                                 " bytes in " + std::to_string(header.pre_files) + " files");
+  }
   pre_bytes = header.pre_bytes;
+  pre_stripes.files = std::max(header.pre_files, 1u);
   post_bytes = header.post_bytes;
   try {
     open_memory(MemoryFile::pre, "/memory.pre");
@@ -95,26 +100,32 @@ CaptureReader::CaptureReader(std::string directory)
     read_records(bytes);
     check_references();
   } catch (...) {
-    for (const Memory& m : memory_) {
-      if (m.fd >= 0) ::close(m.fd);
-    }
+    close_memory();
     throw;
   }
 }
 
-CaptureReader::~CaptureReader() {
-  for (const Memory& m : memory_) ::close(m.fd);
+CaptureReader::~CaptureReader() { close_memory(); }
+
+void CaptureReader::close_memory() {
+  for (const Memory& m : memory_) {
+    for (const int fd : m.fds) ::close(fd);
+  }
 }
 
 void CaptureReader::open_memory(MemoryFile file, const char* name) {
   Memory& m = memory_[static_cast<unsigned>(file)];
   m.path = directory_ + name;
   m.bytes = file == MemoryFile::pre ? pre_bytes : post_bytes;
-  m.fd = open_file(m.path);
-  const std::uint64_t length = length_of(m.fd, m.path);
-  if (length != m.bytes) {
-    throw DamagedCapture(m.path + " has " + std::to_string(length) + " bytes, capture.bin says " +
-                         std::to_string(m.bytes));
+  if (file == MemoryFile::pre) m.stripes = pre_stripes;
+  for (std::uint32_t i = 0; i < m.stripes.files; ++i) {
+    const std::string path = Stripes::name(m.path, i);
+    m.fds.push_back(open_file(path));
+    const std::uint64_t length = length_of(m.fds.back(), path), wanted = m.stripes.length(i, m.bytes);
+    if (length != wanted) {
+      throw DamagedCapture(path + " has " + std::to_string(length) + " bytes, capture.bin says " +
+                           std::to_string(wanted));
+    }
   }
   const std::uint64_t blocks = (m.bytes + kChecksumBlock - 1) / kChecksumBlock;
   m.sums.resize(blocks);
@@ -314,7 +325,13 @@ std::size_t CaptureReader::read_blocks(MemoryFile file, std::uint64_t first, std
   if (blocks == 0) return 0;
   const std::uint64_t offset = first * kChecksumBlock;
   const std::size_t bytes = std::min<std::uint64_t>(blocks * kChecksumBlock, m.bytes - offset);
-  read_at(m.fd, m.path, out, bytes, offset);
+  for (std::size_t done = 0; done < bytes;) {
+    const Stripes::Place place = m.stripes.place(offset + done);
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(bytes - done, place.left));
+    read_at(m.fds[place.file], Stripes::name(m.path, place.file), static_cast<char*>(out) + done, part,
+            place.offset);
+    done += part;
+  }
   const auto* p = static_cast<const unsigned char*>(out);
   for (std::uint64_t block = 0; block < blocks; ++block) {
     const std::uint64_t at = block * kChecksumBlock;

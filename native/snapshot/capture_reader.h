@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "snapshot/records.h"
+#include "snapshot/stripes.h"
 
 namespace kerncap::snapshot {
 
@@ -61,6 +62,7 @@ class CaptureReader {
   std::vector<ChangeRecord> changes;
   std::uint64_t pre_bytes = 0;
   std::uint64_t post_bytes = 0;
+  Stripes pre_stripes;  // how memory.pre is dealt out
 
   // The code object with CodeObjectRecord::id `id`.
   [[nodiscard]] const CodeObject& code_object(std::uint32_t id) const;
@@ -85,7 +87,8 @@ class CaptureReader {
  private:
   struct Memory {
     std::string path;
-    int fd = -1;
+    Stripes stripes;
+    std::vector<int> fds;
     std::uint64_t bytes = 0;
     std::vector<std::uint64_t> sums;
     std::vector<bool> known;
@@ -95,6 +98,7 @@ class CaptureReader {
   void read_record(const RecordHeader& header, const unsigned char* record, std::uint64_t offset);
   void read_checksums(const unsigned char* record, std::uint64_t offset);
   void open_memory(MemoryFile file, const char* name);
+  void close_memory();
   void check_references() const;
   [[noreturn]] void damaged(std::uint64_t offset, const std::string& why) const;
 

@@ -80,7 +80,7 @@ CaptureWriter::CaptureWriter(std::string output) : output_(std::move(output)) {
   make_directory(partial_);
   try {
     make_directory(partial_ + "/code");
-    pre_ = std::make_unique<BlockFile>(partial_ + "/memory.pre");
+    pre_ = std::make_unique<BlockFile>(partial_ + "/memory.pre", true);
     post_ = std::make_unique<BlockFile>(partial_ + "/memory.post");
   } catch (...) {
     std::error_code ignored;
@@ -135,6 +135,7 @@ void CaptureWriter::write_records() {
   header.pre_bytes = pre_->size();
   header.post_bytes = post_->size();
   header.record_count = record_count_;
+  header.pre_files = pre_->files_used();
   header.checksum = xxh64(records_.data(), records_.size());
   write_file(partial_ + "/capture.bin", {{&header, sizeof header}, {records_.data(), records_.size()}});
 }

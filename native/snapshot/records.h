@@ -5,7 +5,9 @@
 // capture/
 //   capture.bin    FileHeader, then records
 //   memory.pre     the bytes of every saved region before the dispatch, one after the other; each region
-//                  starts at a multiple of kRegionAlign; blocks of zeros are left as holes
+//                  starts at a multiple of kRegionAlign; blocks of zeros are left as holes. Where the header
+//                  says so it is several files, memory.pre, memory.pre.1, ..., dealt out in stripes
+//                  (stripes.h)
 //   memory.post    the bytes after the dispatch of each Change record, one after the other
 //   code/<16 hex>.hsaco   every code object by XXH64 of its content
 //   manifest.json  made by Python: what people and scripts read; hashes of the other files
@@ -21,17 +23,20 @@ inline constexpr char kMagic[8] = {'K', 'C', 'A', 'P', 'T', 'U', 'R', 'E'};
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint64_t kRegionAlign = 4096;
 inline constexpr std::uint64_t kChecksumBlock = 1u << 20;  // memory.pre and memory.post are hashed in blocks
+inline constexpr std::uint64_t kStripeBytes = 32 * kChecksumBlock;
+inline constexpr std::uint32_t kMaxFiles = 64;
 
 struct FileHeader {
   char magic[8];
   std::uint32_t version;
   std::uint32_t header_bytes;
   std::uint64_t file_bytes;  // of capture.bin
-  std::uint64_t pre_bytes;   // of memory.pre (apparent size)
+  std::uint64_t pre_bytes;   // of memory.pre (apparent size), of all its files
   std::uint64_t post_bytes;
   std::uint64_t record_count;
-  std::uint64_t checksum;  // XXH64, seed 0, of everything after this header
-  std::uint64_t reserved;
+  std::uint64_t checksum;   // XXH64, seed 0, of everything after this header
+  std::uint32_t pre_files;  // how many files memory.pre is; 0 is 1
+  std::uint32_t reserved;
 };
 static_assert(sizeof(FileHeader) == 64);
 

@@ -92,12 +92,12 @@ def test_a_capture_holds_what_the_launch_can_reach(saxpy: Capture) -> None:
     assert np.array_equal(after, np.float32(1.5) * source + before)
 
 
-@pytest.mark.parametrize("mapped", ["0", "1"])
-def test_a_snapshot_in_memory_is_right_however_it_is_written(gpu: FakeGpu, mapped: str) -> None:
+@pytest.mark.parametrize("files", ["1", "3"])
+def test_a_snapshot_in_memory_is_right_however_it_is_written(gpu: FakeGpu, files: str) -> None:
     shared = Path("/dev/shm")
     if not shared.is_dir():
         pytest.skip("no file system in memory")
-    environment = {**gpu.environment, "KERNCAP_MAPPED_WRITES": mapped}
+    environment = {**gpu.environment, "KERNCAP_MEMORY_FILES": files}
     with tempfile.TemporaryDirectory(dir=shared) as folder:
         command = gpu.command("saxpy", 3)
         watched, taken = capture(command, "saxpy", Path(folder) / "c", nth=2, environment=environment)

@@ -450,15 +450,18 @@ def test_an_output_that_exists_is_refused(wish: Wish) -> None:
     assert list(request.output.iterdir()) == []
 
 
-def test_large_memory_is_whole(wish: Wish) -> None:
+@pytest.mark.parametrize("files", [1, 3])
+def test_large_memory_is_whole(wish: Wish, files: int) -> None:
     """Many blocks, several threads: the bytes are the program's."""
     request = wish("add_one")
-    with watched("steady", "--big", "200", "--count", "3", request=request) as run:
+    variables = {"KERNCAP_MEMORY_FILES": str(files)}
+    with watched("steady", "--big", "200", "--count", "3", request=request, **variables) as run:
         assert run.finish() == 0, run.err
         status = run.status()
         assert status.state == CaptureState.DONE, status
         assert status.bytes_done == status.bytes_total
     capture = checked(request)
+    assert len(list(capture.path.glob("memory.pre*"))) == capture.pre_files == files
     data = pointer(capture, 0)
     region = capture.region_at(data)
     assert region.bytes == 200 << 20

@@ -25,6 +25,9 @@ def _record(kind: int, fixed: bytes, *strings: str | bytes) -> bytes:
     return struct.pack("<II", kind, 8 + len(body)) + body
 
 
+STRIPE = 32 << 20  # of memory.pre, where it is several files
+
+
 @dataclass
 class Memory:
     """One region: address, its bytes before, and after (None: the dispatch did not change them)."""
@@ -86,6 +89,7 @@ class Spec:
     name: str = "gfx942"
     demangled: str = ""
     load_base: int = 0x7D0000000000
+    files: int = 1  # that memory.pre is dealt out to
     load_bytes: int = 0x10000
     load_delta: int = 0x7D0000000000
     flags: int = 0
@@ -213,11 +217,15 @@ def write(directory: Path, spec: Spec) -> Path:
     ]
     body = b"".join(records)
     header = struct.pack(
-        "<8sIIQQQQQQ",
+        "<8sIIQQQQQII",
         *(b"KCAPTURE", spec.version, 64, 64 + len(body), len(pre), len(post), len(records)),
-        *(xxhash.xxh64_intdigest(body), 0),
+        *(xxhash.xxh64_intdigest(body), spec.files, 0),
     )
-    (directory / "memory.pre").write_bytes(pre)
+    parts = [b""] * spec.files
+    for number, at in enumerate(range(0, len(pre), STRIPE if spec.files > 1 else len(pre))):
+        parts[number % spec.files] += pre[at : at + (STRIPE if spec.files > 1 else len(pre))]
+    for number, part in enumerate(parts):
+        (directory / ("memory.pre" + (f".{number}" if number else ""))).write_bytes(part)
     (directory / "memory.post").write_bytes(post)
     (directory / "capture.bin").write_bytes(header + body)
     return directory

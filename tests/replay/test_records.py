@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from make_capture import DEVICE, HOST, Memory, Spec, write
 
-from kerncap.core import records
+from kerncap.cli import inspect_command
+from kerncap.core import manifest, records
 from kerncap.core.errors import DamagedCaptureError, UsageError
 
 
@@ -102,9 +104,9 @@ def test_every_flipped_byte_of_capture_bin_is_found(tmp_path: Path, spec: Spec) 
     path = write(tmp_path / "capture", spec)
     good = (path / "capture.bin").read_bytes()
     assert len(good) < 5000
-    for offset in range(56):  # the header but its reserved word
+    for offset in range(60):  # the header but its reserved word
         data = bytearray(good)
-        data[offset] ^= 1
+        data[offset] ^= 2
         (path / "capture.bin").write_bytes(data)
         with pytest.raises(DamagedCaptureError):
             records.read(path)
@@ -134,3 +136,59 @@ def test_an_altered_code_object_is_found(tmp_path: Path, spec: Spec) -> None:
 def test_no_capture(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no capture here"):
         records.read(tmp_path)
+
+
+@pytest.fixture
+def striped(tmp_path: Path, spec: Spec) -> Path:
+    """A capture of 103 MiB in three files."""
+    large = np.random.default_rng(2).integers(0, 256, 100 << 20, np.uint8)
+    changed = large.copy()
+    changed[-1] ^= 1
+    spec.memory.append(Memory(0x7E4000000000, large, changed))
+    spec.files = 3
+    return write(tmp_path / "striped", spec)
+
+
+def test_memory_in_several_files_is_read_as_one(striped: Path, spec: Spec) -> None:
+    capture = records.read(striped)
+    assert [
+        (striped / name).stat().st_size >> 20 for name in ("memory.pre", "memory.pre.1", "memory.pre.2")
+    ] == [
+        39,
+        32,
+        32,
+    ]
+    capture.verify()
+    for memory in (spec.memory[0], spec.memory[-1]):
+        size = len(memory.bytes_before)
+        assert np.array_equal(capture.before(memory.address, size), memory.bytes_before)
+        assert np.array_equal(capture.after(memory.address, size), memory.bytes_after)
+    assert capture.changed_bytes() == 105
+    files = manifest.build(capture)["files"]
+    assert [files[name]["bytes"] for name in ("memory.pre", "memory.pre.1", "memory.pre.2")] == [
+        (striped / name).stat().st_size for name in ("memory.pre", "memory.pre.1", "memory.pre.2")
+    ]
+
+
+def test_damage_in_one_of_several_files_is_found_there(striped: Path) -> None:
+    name = striped / "memory.pre.1"
+    data = bytearray(name.read_bytes())
+    data[5 << 20] ^= 4
+    name.write_bytes(data)
+    with pytest.raises(DamagedCaptureError, match=rf"memory\.pre\.1: the block .* offset {5 << 20} "):
+        records.read(striped).verify()
+    done = CliRunner().invoke(inspect_command.command, [str(name)])
+    assert isinstance(done.exception, UsageError)
+    assert "is a part of a capture" in str(done.exception)
+    name.write_bytes(data[:-1])
+    with pytest.raises(DamagedCaptureError, match=r"memory\.pre\.1: at offset"):
+        records.read(striped)
+    name.unlink()
+    with pytest.raises(DamagedCaptureError, match=r"memory\.pre\.1: No such file"):
+        records.read(striped)
+
+
+def test_more_files_than_a_capture_has_are_refused(tmp_path: Path, spec: Spec) -> None:
+    spec.files = 65
+    with pytest.raises(DamagedCaptureError, match="in 65 files"):
+        records.read(write(tmp_path / "capture", spec))

@@ -147,3 +147,35 @@ def test_what_the_application_changed_is_counted(make: Make) -> None:
     capture = make(captured)
     with Replayer(capture) as replayer:
         assert replayer.changed_bytes == capture.changed_bytes() > 0
+
+
+@pytest.mark.parametrize("zeros", [0, 40])
+def test_memory_in_several_files_is_restored_and_compared(tmp_path: Path, zeros: int) -> None:
+    captured = every_spec(100, zeros=zeros, offset=256)  # copied
+    captured.memory.append(Memory(B, np.random.default_rng(5).integers(0, 1 << 32, 70 * MIB // 4, np.uint32)))
+    captured.files = 3
+    path = write(tmp_path / "capture", captured)
+    with Validator(path) as validator:
+        assert validator.validate(mode="strict").verdict == "IDENTICAL"
+        wrong = compile_source(EVERY.replace("+= 1", "+= 2"))
+        assert validator.validate(wrong).verdict == "FAIL"
+    data = bytearray((path / "memory.pre.2").read_bytes())
+    data[3 * MIB + 7] ^= 1
+    (path / "memory.pre.2").write_bytes(data)
+    with (
+        Validator(path) as validator,
+        pytest.raises(DamagedCaptureError, match=r"memory\.pre.*does not match its checksum"),
+    ):
+        validator.validate()
+
+
+def test_a_region_is_mapped_from_several_files(tmp_path: Path) -> None:
+    captured = every_spec(100)
+    captured.files = 3
+    path = write(tmp_path / "capture", captured)
+    with Replayer(records.read(path)) as replayer:
+        replayer.start()
+        assert anonymous_kib(replayer) < 16 << 10
+        with Validator(records.read(path), replayer=replayer) as validator:
+            assert validator.validate(mode="strict").verdict == "IDENTICAL"
+    records.read(path).verify()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from kerncap.core.units import duration, size
 
 SCHEMA = "kerncap-inspect/1"
 _PARTS = ("capture.bin", "memory.pre", "memory.post", manifest.NAME)
+_STRIPE = re.compile(r"memory\.pre\.\d+")
 
 
 def _kernel_document(kernel: Kernel) -> dict[str, Any]:
@@ -166,6 +168,6 @@ def command(path: str, as_json: bool) -> Any:
     where = Path(path)
     if not where.exists():
         raise UsageError(f"{path} does not exist")
-    if where.name in _PARTS and (where.parent / _PARTS[0]).is_file():
+    if (where.name in _PARTS or _STRIPE.fullmatch(where.name)) and (where.parent / _PARTS[0]).is_file():
         raise UsageError(f"{path} is a part of a capture: kerncap inspect {where.parent} shows it")
     return _capture(where, as_json) if where.is_dir() else _file(where, as_json)

@@ -163,8 +163,12 @@ def build(capture: Capture, **more: Any) -> dict[str, Any]:
     files = {"capture.bin": file_digest(capture.path / "capture.bin")}
     for code in capture.code_objects:
         files[f"code/{code.file_name}"] = file_digest(capture.code_path(code))
-    for name, size in (("memory.pre", capture.pre_bytes), ("memory.post", capture.post_bytes)):
-        files[name] = {"bytes": size, "checksums": "xxh64 of each 1048576 bytes, in capture.bin"}
+    for memory in capture.memory_files:
+        for number in range(memory.files):
+            files[memory.name(number)] = {
+                "bytes": memory.length(number),
+                "checksums": "xxh64 of each 1048576 bytes, in capture.bin",
+            }
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "state": PARTIAL,

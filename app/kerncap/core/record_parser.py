@@ -11,6 +11,7 @@ import numpy.typing as npt
 import xxhash
 
 from kerncap.core.errors import DamagedCaptureError
+from kerncap.core.memory_files import MAX_FILES, STRIPE_BYTES, MemoryFiles
 from kerncap.core.records import (
     CHANGE_DTYPE,
     CHECKSUM_BLOCK,
@@ -32,7 +33,7 @@ from kerncap.core.records import (
     Variable,
 )
 
-HEADER = struct.Struct("<8sIIQQQQQQ")
+HEADER = struct.Struct("<8sIIQQQQQII")
 RECORD_HEADER = struct.Struct("<II")
 PROCESS = struct.Struct("<QIIII")
 DEVICE = struct.Struct("<IIIIQQIIII")
@@ -63,7 +64,8 @@ class Parser:
         raw = self.raw
         if len(raw) < HEADER.size:
             raise self.damaged(len(raw), f"the file ends here; its header alone takes {HEADER.size} bytes")
-        magic, version, header_bytes, file_bytes, pre, post, count, checksum, _ = HEADER.unpack_from(raw)
+        fields = HEADER.unpack_from(raw)
+        magic, version, header_bytes, file_bytes, pre, post, count, checksum, files, _ = fields
         if magic != MAGIC:
             raise self.damaged(0, "this is not a kerncap capture")
         if version != VERSION:
@@ -83,9 +85,15 @@ class Parser:
             raise self.damaged(
                 HEADER.size, f"checksum {found:016x} where the header says {checksum:016x}; it was altered"
             )
-        self._check_size("memory.pre", pre)
+        if files > min(MAX_FILES, max(1, -(-pre // STRIPE_BYTES))):
+            raise self.damaged(56, f"memory.pre of {pre} bytes in {files} files")
+        memory = MemoryFiles(self.path / "memory.pre", pre, max(files, 1))
+        for number in range(memory.files):
+            self._check_size(memory.name(number), memory.length(number))
         self._check_size("memory.post", post)
-        return self._records(pre, post, count)
+        capture = self._records(pre, post, count)
+        capture.pre_files = memory.files
+        return capture
 
     def _check_size(self, name: str, wanted: int) -> None:
         file = self.path / name

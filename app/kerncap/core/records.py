@@ -22,6 +22,7 @@ import numpy.typing as npt
 import xxhash
 
 from kerncap.core.errors import DamagedCaptureError, UsageError
+from kerncap.core.memory_files import Bytes, MemoryFiles
 
 MAGIC = b"KCAPTURE"
 VERSION = 1
@@ -43,7 +44,6 @@ CHANGE_DTYPE = np.dtype(
     ]
 )
 
-Bytes = npt.NDArray[np.uint8]
 Changes = npt.NDArray[np.void]
 
 
@@ -247,6 +247,7 @@ class Capture:
     checksums: dict[int, npt.NDArray[np.uint64]]  # 0: memory.pre, 1: memory.post
     _starts: list[int] = field(default_factory=list, repr=False)
     cuda_launch: CudaLaunch | None = None  # of a capture from a CUDA device
+    pre_files: int = 1  # how many files memory.pre is
 
     @property
     def device(self) -> Device:
@@ -269,13 +270,21 @@ class Capture:
         """The file of a code object (the captured kernel's by default)."""
         return self.path / "code" / (code or self.code_object).file_name
 
+    @property
+    def memory_files(self) -> tuple[MemoryFiles, MemoryFiles]:
+        """Memory before the dispatch, and what the dispatch changed."""
+        return (
+            MemoryFiles(self.path / "memory.pre", self.pre_bytes, self.pre_files),
+            MemoryFiles(self.path / "memory.post", self.post_bytes),
+        )
+
     @cached_property
     def _pre(self) -> Bytes:
-        return _map(self.path / "memory.pre", self.pre_bytes)
+        return self.memory_files[0].map()
 
     @cached_property
     def _post(self) -> Bytes:
-        return _map(self.path / "memory.post", self.post_bytes)
+        return self.memory_files[1].map()
 
     def region_at(self, address: int) -> Region | None:
         """The region that holds `address`."""
@@ -365,7 +374,9 @@ class Capture:
         done, total = 0, self.pre_bytes + self.post_bytes
         # xxhash lets other threads run while it hashes, and the pages of large files are mapped side by side.
         with ThreadPoolExecutor(max_workers=min(16, os.cpu_count() or 1)) as pool:
-            for index, (name, data) in enumerate((("memory.pre", self._pre), ("memory.post", self._post))):
+            for index, (files, data) in enumerate(
+                zip(self.memory_files, (self._pre, self._post), strict=True)
+            ):
                 sums = self.checksums[index]
                 firsts = range(0, len(sums), _BLOCKS_AT_ONCE)
                 for first, bad in zip(firsts, pool.map(_Hashing(data, sums), firsts), strict=True):
@@ -373,11 +384,12 @@ class Capture:
                         pool.shutdown(wait=False, cancel_futures=True)
                         begin = bad * CHECKSUM_BLOCK
                         length = min(CHECKSUM_BLOCK, len(data) - begin)
+                        name, offset = files.place(begin)
                         raise DamagedCaptureError(
-                            f"{self.path / name}: the block of {length} bytes at offset {begin} does not "
+                            f"{self.path / name}: the block of {length} bytes at offset {offset} does not "
                             "have the checksum it was written with; the capture is damaged, extract it again",
                             file=name,
-                            offset=begin,
+                            offset=offset,
                         )
                     done += min(_BLOCKS_AT_ONCE * CHECKSUM_BLOCK, len(data) - first * CHECKSUM_BLOCK)
                     if progress is not None:
@@ -492,9 +504,3 @@ def read(directory: Path | str) -> Capture:
     from kerncap.core.record_parser import Parser
 
     return Parser(path, raw).capture()
-
-
-def _map(path: Path, size: int) -> Bytes:
-    if size == 0:
-        return np.zeros(0, np.uint8)
-    return np.memmap(path, np.uint8, "r", shape=(size,))

@@ -75,13 +75,17 @@ struct MemoryImage::Work {
   std::deque<Piece> waiting;         // not yet cut into blocks; block_offset unset
   std::uint64_t file_end = 0;        // of memory.pre, as assigned so far
   std::vector<Block> blocks;         // cut so far
-  unsigned scanning = 0;             // workers that may still find regions
+  // By the file that they go to: whole blocks that no worker has taken yet; how many are being saved.
+  std::vector<std::deque<std::uint64_t>> ready;
+  std::vector<unsigned> busy;
+  unsigned scanning = 0;  // workers that may still find regions
   std::exception_ptr failure;
   std::atomic<bool> stop{false};
 
   void enqueue(std::uint32_t region);
   void fill(Block& block);
-  bool next_block(Block& block);
+  void cut(const snapshot::BlockFile& file);
+  bool next_block(Block& block, const snapshot::BlockFile& file);
   void save_block(Block& block, unsigned char* buffer, PointerScan::Seen& seen, snapshot::BlockFile& file);
   void read_piece(const Piece& piece, unsigned char* out);
   void found(std::uint32_t from, std::size_t to);
@@ -149,30 +153,48 @@ void MemoryImage::Work::fill(Block& block) {
   block.bytes = std::min(file_end - begin, kChecksumBlock);
 }
 
-// The next whole block, or the last one. Waits while a worker may still find regions that belong into it.
-// False: all is done.
-bool MemoryImage::Work::next_block(Block& block) {
+// Makes blocks of what is waiting, as far as it fills whole ones. Under the mutex.
+void MemoryImage::Work::cut(const snapshot::BlockFile& file) {
+  for (;;) {
+    const std::uint64_t index = blocks.size(), begin = index * kChecksumBlock;
+    if (waiting.empty() || file_end < begin + kChecksumBlock) return;
+    // What lies before `begin` is for the worker that has the block before, which is not full yet.
+    if (regions[waiting.front().region].pre_offset + waiting.front().region_offset < begin) return;
+    fill(blocks.emplace_back(Block{index, 0, {}}));
+    ready[file.file_of(index)].push_back(index);
+  }
+}
+
+// A whole block, of the file that fewest workers write to; or the last one. Waits while a worker may still
+// find regions that belong into it. False: all is done.
+bool MemoryImage::Work::next_block(Block& block, const snapshot::BlockFile& file) {
   std::unique_lock lock(mutex);
   for (;;) {
     if (stop.load()) return false;
-    const std::uint64_t begin = blocks.size() * kChecksumBlock;
-    const bool whole = file_end >= begin + kChecksumBlock;
-    // What lies before `begin` is for the worker that has the block before, which is not full yet.
-    const bool ours = !waiting.empty() &&
-                      regions[waiting.front().region].pre_offset + waiting.front().region_offset >= begin;
-    if (ours && (whole || scanning == 0)) {
-      block.index = blocks.size();
-      block.pieces.clear();
-      fill(block);
-      blocks.emplace_back();
-      ++scanning;
-      return true;
+    cut(file);
+    const std::size_t none = ready.size();
+    std::size_t best = none;
+    for (std::size_t i = 0; i < ready.size(); ++i) {
+      if (!ready[i].empty() && (best == none || busy[i] < busy[best])) best = i;
     }
-    if (waiting.empty() && scanning == 0) {
+    if (best == none && waiting.empty() && scanning == 0) {
       changed.notify_all();
       return false;
     }
-    changed.wait(lock);
+    if (best != none) {
+      block = blocks[ready[best].front()];
+      ready[best].pop_front();
+    } else if (scanning == 0) {
+      block = {blocks.size(), 0, {}};
+      fill(block);
+      blocks.push_back(block);
+    } else {
+      changed.wait(lock);
+      continue;
+    }
+    ++scanning;
+    ++busy[file.file_of(block.index)];
+    return true;
   }
 }
 
@@ -293,10 +315,16 @@ void MemoryImage::Work::refuse_unsaved() {
 
 void MemoryImage::save_before(snapshot::CaptureWriter& writer) {
   Work& w = *work_;
+  w.ready.resize(writer.pre().files());
+  w.busy.resize(writer.pre().files());
   w.in_workers([&](unsigned char* buffer) {
     PointerScan::Seen seen;
     Block block;
-    while (w.next_block(block)) w.save_block(block, buffer, seen, writer.pre());
+    while (w.next_block(block, writer.pre())) {
+      w.save_block(block, buffer, seen, writer.pre());
+      const std::lock_guard lock(w.mutex);
+      --w.busy[writer.pre().file_of(block.index)];
+    }
   });
   w.mark_reachable();
   w.refuse_unsaved();

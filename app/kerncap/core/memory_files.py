@@ -1,0 +1,118 @@
+"""A memory file of a capture: one file, or several that its bytes are dealt out to.
+
+The first has the name itself, the others a number behind it: `memory.pre`, `memory.pre.1`, ...
+(native/snapshot/stripes.h).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import weakref
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+STRIPE_BYTES = 32 << 20
+MAX_FILES = 64
+# <sys/mman.h> on Linux; Python's mmap cannot map at an address.
+_MAP_FIXED, _MAP_NORESERVE = 0x10, 0x4000
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class MemoryFiles:
+    """`bytes` in all, in `files` files, the first of which is `first`."""
+
+    first: Path
+    bytes: int
+    files: int = 1
+
+    def name(self, number: int) -> str:
+        """The file's name without its folder."""
+        return f"{self.first.name}.{number}" if number else self.first.name
+
+    def length(self, number: int) -> int:
+        """How many bytes the file has."""
+        if self.files == 1:
+            return self.bytes
+        whole, rest = divmod(self.bytes, STRIPE_BYTES)
+        turns, last = divmod(whole, self.files)
+        return (turns + (number < last)) * STRIPE_BYTES + (rest if number == last else 0)
+
+    def place(self, offset: int) -> tuple[str, int]:
+        """The name of the file that holds the byte at `offset`, and its offset there."""
+        if self.files == 1:
+            return self.first.name, offset
+        stripe, within = divmod(offset, STRIPE_BYTES)
+        turn, number = divmod(stripe, self.files)
+        return self.name(number), turn * STRIPE_BYTES + within
+
+    def map(self) -> Bytes:
+        """All of it, read-only. OSError where a file cannot be opened or mapped."""
+        if self.bytes == 0:
+            return np.zeros(0, np.uint8)
+        if self.files == 1:
+            return np.memmap(self.first, np.uint8, "r", shape=(self.bytes,))
+        return self._map_stripes()
+
+    def _map_stripes(self) -> Bytes:
+        libc = _libc()
+        # A range of addresses first, which the stripes are then mapped over.
+        base = _mapped(
+            libc.mmap(
+                None,
+                self.bytes,
+                mmap.PROT_READ,
+                mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE,
+                -1,
+                0,
+            ),
+            self.first,
+        )
+        memory = (ctypes.c_uint8 * self.bytes).from_address(base)
+        weakref.finalize(memory, libc.munmap, base, self.bytes)
+        for number in range(self.files):
+            path = self.first.parent / self.name(number)
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                for turn, offset in enumerate(
+                    range(number * STRIPE_BYTES, self.bytes, self.files * STRIPE_BYTES)
+                ):
+                    size = min(STRIPE_BYTES, self.bytes - offset)
+                    flags = mmap.MAP_SHARED | _MAP_FIXED
+                    where = turn * STRIPE_BYTES
+                    _mapped(libc.mmap(base + offset, size, mmap.PROT_READ, flags, descriptor, where), path)
+            finally:
+                os.close(descriptor)
+        data: Bytes = np.frombuffer(memoryview(memory).cast("B"), np.uint8)
+        data.flags.writeable = False
+        return data
+
+
+def _mapped(address: int | None, path: Path) -> int:
+    if address is None or address == ctypes.c_void_p(-1).value:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(path))
+    return address
+
+
+@lru_cache(1)
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_long,
+    ]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    return libc
