@@ -2,8 +2,8 @@
 
     tests/cuda/run.sh [SECTION ...]
 
-Sections: kinds, graphs, statistics, refusals, variants, torch, torch_graphs, speed. Prints a line a check,
-`ok` or `BAD`; the exit status is the number of bad ones.
+Sections: kinds, graphs, statistics, refusals, variants, devices, torch, torch_graphs, speed. Prints a line
+a check, `ok` or `BAD`; the exit status is the number of bad ones.
 """
 
 from __future__ import annotations
@@ -161,6 +161,44 @@ def refusals(static: Path, shared: Path, module_user: Path) -> None:
     attempt("endless", endless)
     attempt("ambiguous", ambiguous)
     attempt("exit_after", leaves)
+
+
+def devices(static: Path, shared: Path, module_user: Path) -> None:
+    """Needs two GPUs or more."""
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout
+    count = len(listed.splitlines())
+    if count < 2:
+        print("    one GPU only: nothing to see")
+        return
+    watched = watch([static, "devices", "1000"])
+    rows = {k.device: k.calls for k in watched.snapshot.unordered if k.name == "saxpy"}
+    stats = watched.snapshot
+    say(
+        rows == dict.fromkeys(range(count), 1000) and stats.total("lost") == 0,
+        f"launches on {count} devices: {rows}, timed {stats.total('timed')} of {stats.total('dispatches')}",
+    )
+    for nth in range(3, 3 + count):  # which device that is
+        where = (nth - 1) % count
+        output = WORK / f"device-{where}"
+        watched, taken = capture([static, "devices", "5"], "saxpy", output, nth=nth)
+        if taken is None:
+            say(False, f"device {where}: {told(watched)}")
+            continue
+        for on in sorted({where, 0}):
+            with Replay(taken, "--device", str(on)) as replay:
+                variant = replay.load()
+                times = replay.run(variant, 3)
+                compared, different, _ = replay.differences(variant)
+                say(
+                    different == 0 and taken.device.index == where and taken.changed_bytes() > 0,
+                    f"captured on device {taken.device.index}, replayed on {on}: {different} of {compared} "
+                    f"differ, {times.tolist()} ns",
+                )
+    watched, _ = capture([static, "peer", "3"], "saxpy", WORK / "peer", nth=2)
+    say(
+        watched.status.state is CaptureState.FAILED and "memory of device 0" in watched.status.message,
+        f"memory of another device: {told(watched)}",
+    )
 
 
 VARIANTS = {
@@ -404,6 +442,7 @@ def main() -> int:
         "statistics": statistics,
         "refusals": refusals,
         "variants": variants,
+        "devices": devices,
         "torch": torch,
         "torch_graphs": torch_graphs,
         "speed": speed,

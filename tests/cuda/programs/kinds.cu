@@ -146,6 +146,34 @@ int main(int argc, char** argv) {
     float *y = uploaded<float>(kN), *x = uploaded<float>(kN);
     for (int k = 0; k < times; ++k) saxpy<<<kGrid, kBlock>>>(y, x, 1.5f, kN);
     add_device(y, kN);
+  } else if (is("devices")) {  // one after the other, each with memory of its own
+    int devices = 0;
+    CHECK(cudaGetDeviceCount(&devices));
+    std::vector<float*> y(devices), x(devices);
+    for (int d = 0; d < devices; ++d) {
+      CHECK(cudaSetDevice(d));
+      y[d] = uploaded<float>(kN), x[d] = uploaded<float>(kN);
+    }
+    for (int k = 0; k < times; ++k) {
+      for (int d = 0; d < devices; ++d) {
+        CHECK(cudaSetDevice(d));
+        saxpy<<<kGrid, kBlock>>>(y[d], x[d], 1.5f + d, kN);
+      }
+    }
+    for (int d = 0; d < devices; ++d) {
+      CHECK(cudaSetDevice(d));
+      add_device(y[d], kN);
+    }
+  } else if (is("peer")) {  // the last device's kernel reads memory of the first
+    int devices = 0;
+    CHECK(cudaGetDeviceCount(&devices));
+    float* x = uploaded<float>(kN);
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaSetDevice(devices - 1));
+    CHECK(cudaDeviceEnablePeerAccess(0, 0));
+    float* y = uploaded<float>(kN);
+    for (int k = 0; k < times; ++k) saxpy<<<kGrid, kBlock>>>(y, x, 1.5f, kN);
+    add_device(y, kN);
   } else if (is("launches")) {
     float *y = uploaded<float>(kN), *x = uploaded<float>(kN);
     for (int k = 0; k < times; ++k) saxpy<<<kGrid, kBlock>>>(y, x, 0.5f, 1000);
