@@ -49,7 +49,8 @@ def configurations(session: Path) -> dict[str, str]:
 
 def chosen_kernel(session: Path, ids: Iterable[str]) -> str | None:
     """Of kernels of one name: the one that the autotuner chose last; None where that is not written down."""
-    records = {kernel: record for kernel, record in _records(session).items() if kernel in set(ids)}
+    wanted = set(ids)
+    records = {kernel: record for kernel, record in _records(session).items() if kernel in wanted}
     for _, tuning in reversed(_documents(session, "tuning-*.json")):
         if not tuning.get("finished"):
             continue

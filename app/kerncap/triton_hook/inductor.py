@@ -26,12 +26,12 @@ def _live(tuner):
     if getattr(fn, "fn", None) is None:
         again = getattr(tuner, "_reload_kernel", None)
         if again is None:
-            raise Unsupported("made by Inductor in another process, which keeps no way to its source")
+            raise Unsupported("it was made by Inductor in another process, which keeps no way to its source")
         fn = again().fn
     while not is_jit(fn) and getattr(fn, "fn", None) is not None:
         fn = fn.fn
     if not is_jit(fn) or fn.fn is None:
-        raise Unsupported("made by Inductor of something else than a Python function")
+        raise Unsupported("it was made by Inductor of something else than a Python function")
     return fn
 
 
@@ -76,7 +76,7 @@ def _loaded(result, tuner):
         from triton.compiler import ASTSource
 
         if tuner is None:
-            raise Unsupported("made by Inductor for something else than its autotuner")
+            raise Unsupported("it was made by Inductor for something else than its autotuner")
         meta = result.compile_meta
         return ASTSource(_live(tuner), meta["signature"], meta["constants"], meta["configs"][0])
 

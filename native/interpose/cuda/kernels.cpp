@@ -174,7 +174,6 @@ Kernel* Kernels::make(CUfunction handle, CUcontext context, const char* symbol) 
   }
   if (made->row == 0) add_row(*made);
   by_handle_[{handle, context}] = made;
-  by_name_[{name, made->device}] = made;
   names_.fetch_add(1, std::memory_order_release);
   return made;
 }
@@ -270,9 +269,9 @@ Kernel* Kernels::by_name(const CUpti_ActivityKernelPrefix& record) {
   }
   const std::unique_lock lock(mutex_);
   const Code* holder = nullptr;
+  const auto first = first_code_.find(name);
   for (const auto& code : codes_) {
-    if (!code->unloaded && std::binary_search(code->cubin->kernels.begin(), code->cubin->kernels.end(), name))
-      holder = code.get();
+    if (first != first_code_.end() && code->hash == first->second) holder = code.get();
   }
   Kernel* made = kernel(name, holder, record.deviceId, holder != nullptr ? "" : "no code holds it");
   if (made->row == 0) {

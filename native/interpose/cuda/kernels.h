@@ -71,8 +71,8 @@ class Kernels {
   Kernel* find(abi::CUfunction function, abi::CUcontext context, const char* symbol);
   // The same for a launch that this thread is about to make; null where the driver does not tell its name.
   Kernel* find(abi::CUfunction function);
-  // For launches of which only CUPTI's record is known: by name, which means one kernel as long as
-  // names_repeat() is false.
+  // For launches of which only CUPTI's record is known. A name means the kernel that had it first: launches
+  // are watched from when names repeat.
   Kernel* find_by_name(const abi::CUpti_ActivityKernelPrefix& record);
   // Whether the program has loaded different code with kernels of one name.
   [[nodiscard]] bool names_repeat() const { return names_repeat_.load(std::memory_order_relaxed); }
@@ -116,7 +116,7 @@ class Kernels {
     }
   };
   std::unordered_map<Handle, Kernel*, HandleHash> by_handle_;
-  std::map<std::pair<std::string, std::uint32_t>, Kernel*> by_name_;
+  std::map<std::pair<std::string, std::uint32_t>, Kernel*> by_name_;  // what find_by_name() found
 };
 
 }  // namespace kerncap::interpose::cuda

@@ -47,6 +47,25 @@ KERNEL(saxpy, {4, 0, 8, 8, 8, 16, 4, 20, 4}) {
     for (;;) std::atomic_signal_fence(std::memory_order_seq_cst);
   return 0;
 }
+// A kernel that an autotuner has in three configurations, of which the last sums otherwise; and what ptxas
+// writes down of its parameters: a format, EIATTR_KPARAM_INFO, 12 bytes: an index, the parameter's number and
+// offset, its size.
+#define PARAMETER(number, offset, size) 0x000c1704, 0, (offset) << 16 | (number), (size) << 18
+#define TUNED(name)                                                                            \
+  [[gnu::used, gnu::section(".nv.info." #name)]] static const unsigned name##_info[] = {       \
+      PARAMETER(0, 0, 8), PARAMETER(1, 8, 8), PARAMETER(2, 16, 4), PARAMETER(3, 20, 4)};       \
+  KERNEL(name, {4, 0, 8, 8, 8, 16, 4, 20, 4}) {                                                \
+    auto* y = get<float*>(p, 0);                                                               \
+    const auto* x = get<const float*>(p, 8);                                                   \
+    const float a = get<float>(p, 16);                                                         \
+    const int n = get<int>(p, 20);                                                             \
+    (void)grid, (void)block;                                                                   \
+    for (int i = 0; i < n; ++i) y[i] = VARIANT == 2 ? a * (x[i] + 0.1f) - a * 0.1f : a * x[i]; \
+    return 0;                                                                                  \
+  }
+TUNED(tuned)
+TUNED(triton_poi_tuned)  // as Inductor names its own
+
 // Rows of a table, scaled by a variable; a variable that points to memory, and one that counts.
 extern "C" __attribute__((visibility("default"))) int counter;
 int counter = 0;

@@ -1,0 +1,124 @@
+"""Kernels of Triton and of torch.compile on `--device cuda`, end to end: packages of ours stand for both, the
+fake driver for the GPU.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_machine import FakeGpu
+
+import kerncap
+from kerncap.core import triton_record
+from kerncap.core.candidates import candidates
+from kerncap.core.errors import UsageError
+from kerncap.core.recompile import recompile
+
+STANDIN = Path(__file__).resolve().parents[1] / "support" / "triton_standin"
+CHOSEN = "VARIANT=1, num_warps=8, num_stages=3"
+
+
+@pytest.fixture(autouse=True)
+def here(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in gpu.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("KERNCAP_DEVICE", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(STANDIN))
+    monkeypatch.setenv("TRITON_STANDIN_CODE", str(gpu.folder / "kernels{}.cubin"))
+
+
+def program(name: str, *arguments: str) -> list[str]:
+    return [sys.executable, str(STANDIN / f"{name}.py"), *arguments]
+
+
+def extract(kernel: str, out: Path, *words: str, dispatch: int = 1) -> Any:
+    return kerncap.extract(kernel, list(words), device="cuda", dispatch=dispatch, output=out, stdout=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "kernel", "kind"),
+    [
+        (program("tuned"), "tuned", "triton"),
+        (program("compiled", "static"), "triton_poi_tuned", "inductor"),
+    ],
+)
+def test_each_configuration_is_a_kernel_of_its_kind(words: list[str], kernel: str, kind: str) -> None:
+    """The first one was launched when no other kernel had its name: it is told apart all the same."""
+    report = kerncap.profile(words, device="cuda", stdout=2)
+    assert [(k.name, k.kind) for k in report.kernels] == [(kernel, kind)] * 3
+    assert sorted(k.calls for k in report.kernels) == [1, 1, 5]
+
+
+@pytest.mark.parametrize(
+    ("words", "kernel"),
+    [
+        (program("tuned"), "tuned"),
+        (program("compiled", "static"), "triton_poi_tuned"),
+        (program("compiled", "plain"), "triton_poi_tuned"),
+    ],
+)
+def test_a_plain_name_means_what_the_autotuner_chose(words: list[str], kernel: str, tmp_path: Path) -> None:
+    made = extract(kernel, tmp_path / "o", *words)
+    assert made.dispatch == 2  # the first one timed it
+    assert any(f"the autotuner tried 3 configurations of {kernel}" in w for w in made.warnings)
+    assert any(CHOSEN in w for w in made.warnings)
+    assert (made.source.variant, made.source.rebuilt) == ("kernel_variant.py", "identical")
+    assert made.source.language == ("triton" if kernel == "tuned" else "inductor")
+    assert "'VARIANT': 1," in (tmp_path / "o" / "kernel_variant.py").read_text()
+    record = triton_record.read(tmp_path / "o" / "capture")
+    assert record is not None
+    assert record.id == made.id
+    assert record.tuned
+    (captured,) = (tmp_path / "o" / "capture" / "code").glob("*")
+    built = recompile(tmp_path / "o").object
+    assert built.name == "optimized.cubin"
+    assert built.read_bytes() == captured.read_bytes()
+
+
+def test_launches_are_counted_from_the_choice_on(tmp_path: Path) -> None:
+    assert extract("tuned", tmp_path / "o", *program("tuned"), dispatch=3).dispatch == 4
+
+
+def test_an_id_means_what_it_says(tmp_path: Path) -> None:
+    report = kerncap.profile(program("tuned"), device="cuda", stdout=2)
+    chosen = max(report.kernels, key=lambda k: k.calls)
+    made = extract(chosen.id, tmp_path / "o", *program("tuned"))
+    assert (made.id, made.dispatch) == (chosen.id, 1)
+    assert not any("configurations" in w for w in made.warnings)
+
+
+def test_the_candidates_are_launched_as_they_were_compiled(tmp_path: Path) -> None:
+    extract("tuned", tmp_path / "o", *program("tuned"))
+    rows = candidates(tmp_path / "o", device="cuda", iterations=3).rows
+    assert [(r.program_ms, r.grid, r.chosen, r.captured) for r in rows] == [
+        (3.0, (1, 1, 1), False, False),
+        (1.0, (1, 1, 1), True, True),
+        (2.0, (1, 1, 1), False, False),
+    ]
+    assert [r.verdict == "FAIL" for r in rows] == [False, False, True]
+    assert rows[2].changed_share is not None
+    assert 0 < rows[2].changed_share < 1
+
+
+def test_a_choice_that_is_only_written_down_is_taken_in_a_second_run(tmp_path: Path) -> None:
+    made = extract("tuned", tmp_path / "o", *program("tuned", "_bench"), dispatch=2)
+    assert any("the autotuner chose" in w and "run again" in w for w in made.warnings)
+    assert "'VARIANT': 1," in (tmp_path / "o" / "kernel_variant.py").read_text()
+
+
+def test_without_a_choice_the_configurations_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        extract("tuned", tmp_path / "o", *program("tuned", "_bench", "prune_configs", "run"), dispatch=2)
+    lines = caught.value.message.splitlines()
+    assert lines[0] == "tuned fits 3 kernels; name one by its id:"
+    assert any(line.endswith(f"tuned: {CHOSEN}") for line in lines)
+
+
+def test_where_inductor_keeps_no_source_it_says_so(tmp_path: Path) -> None:
+    made = extract("triton_poi_tuned", tmp_path / "o", *program("compiled", "lost"))
+    assert made.baseline["verdict"] == "IDENTICAL"
+    assert made.source.variant is None
+    assert "it was made by Inductor in another process" in str(made.source.reason)

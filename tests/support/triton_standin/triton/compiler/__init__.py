@@ -1,0 +1,3 @@
+from triton.compiler.compiler import ASTSource, CompiledKernel
+
+__all__ = ["ASTSource", "CompiledKernel"]
