@@ -24,6 +24,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from h200_interception import interception
+
 HERE = Path(__file__).resolve().parent
 TORCH = HERE / "h200_torch.py"
 QUIET = subprocess.DEVNULL
@@ -159,51 +161,6 @@ def times(bench: Bench) -> None:
         bench.row(
             f"replayed against in the program, {kernel}", abs(ratio - 1) * 100, "%", most=2.0, note=note
         )
-
-
-def interception(bench: Bench) -> None:
-    """PyTorch loops with the interposer against without, alternately."""
-    from kerncap.core.control import Session
-    from kerncap.core.devices import full_environment, resolve_device
-    from kerncap.core.live import LiveReader
-
-    device = resolve_device("cuda")
-    command = [sys.executable, str(TORCH), "loops"]
-    found: dict[str, dict[str, list[float]]] = {}
-    dispatches = timed = 0
-
-    def run(kind: str, environment: dict[str, str]) -> None:
-        started = time.perf_counter()
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=QUIET, check=True)
-        figures = {**json.loads(done.stdout), "wall": time.perf_counter() - started}
-        for name, value in figures.items():
-            found.setdefault(name, {}).setdefault(kind, []).append(value)
-
-    run("warm", dict(os.environ))
-    for pair in range(2):
-        for kind in ("bare", "watched") if pair % 2 == 0 else ("watched", "bare"):
-            if kind == "bare":
-                run(kind, dict(os.environ))
-                continue
-            with Session.create() as session:
-                run(kind, full_environment(device, session.directory))
-                with LiveReader(session.directory) as reader:
-                    snapshot = reader.snapshot()
-                    dispatches, timed = snapshot.total("dispatches"), snapshot.total("timed")
-    texts = {
-        "short": ("100,000 launches of about 5 us in PyTorch, watched against bare", 1.03),
-        "launch-bound": ("100,000 launches as fast as PyTorch makes them", None),
-        "decode": ("steady decoding loop, 8 layers in bf16", 1.03),
-        "wall": ("the whole program, start and imports included", 1.03),
-    }
-    for name, (text, most) in texts.items():
-        bare, watched = (median(found[name][kind]) for kind in ("bare", "watched"))
-        note = f"s: bare {[round(v, 3) for v in found[name]['bare']]}, watched "
-        note += f"{[round(v, 3) for v in found[name]['watched']]}"
-        bench.row(text, watched / bare, "x", most=most, note=note)
-        if name in ("short", "launch-bound"):
-            bench.row(f"cost a launch, {name}", (watched - bare) / 1e5 * 1e9, "ns")
-    bench.row("dispatches timed", f"{timed} of {dispatches}", good=timed == dispatches)
 
 
 _EDITED = """#include <cstdio>
@@ -467,7 +424,7 @@ SECTIONS: dict[str, tuple[Callable[[Bench], None], float]] = {
     "times": (times, 70),
     "edit-loop": (edit_loop, 60),
     "validation": (validation, 100),
-    "interception": (interception, 110),
+    "interception": (interception, 150),
     "snapshot": (snapshot, 120),
 }
 

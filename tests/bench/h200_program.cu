@@ -3,6 +3,8 @@
 //   times        kernels of 5 us to 10 ms, many launches each
 //   big GIB      a kernel that reaches GIB of random data through a table of pointers, 3 launches
 //   bandwidth    GB/s from the device to pinned memory
+//   launches     seconds that a launch takes in loops of 20,000, as JSON
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -169,6 +171,29 @@ void bandwidth() {
   std::printf("%.2f\n", static_cast<double>(bytes) / best / 1e6);
 }
 
+__global__ void empty() {}
+
+template <typename Launch>
+void time_launches(const char* name, const char* after, const Launch& launch) {
+  constexpr int kLaunches = 20000, kRounds = 9;
+  std::printf("\"%s\": [", name);
+  for (int round = 0; round <= kRounds; ++round) {  // the first to warm up
+    check(cudaDeviceSynchronize(), name);
+    const auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < kLaunches; ++i) launch();
+    check(cudaDeviceSynchronize(), name);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    if (round > 0) std::printf("%.4e%s", took.count() / kLaunches, round < kRounds ? ", " : after);
+  }
+}
+
+void launches() {
+  auto* p = allocate<float>(256);
+  std::printf("{");
+  time_launches("empty kernel", "], ", [] { empty<<<1, 32>>>(); });
+  time_launches("kernel of 5 us", "]}\n", [&] { spin_5us<<<1, 256>>>(p, 5 * 186); });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -177,6 +202,7 @@ int main(int argc, char** argv) {
   if (what == "times") times();
   if (what == "big") big(argc > 2 ? std::atoi(argv[2]) : 1);
   if (what == "bandwidth") bandwidth();
+  if (what == "launches") launches();
   check(cudaDeviceSynchronize(), what.c_str());
   return what.empty() ? 2 : 0;
 }

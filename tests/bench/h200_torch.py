@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
+from collections.abc import Callable
 
 _LAUNCHES = 100_000
+_ROUNDS = 3
+
+
+def timed(body: Callable[[], object], repeats: int) -> list[float]:
+    """Seconds that so many calls of `body` take, of each round."""
+    import torch
+
+    seconds = []
+    for _ in range(_ROUNDS):
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        for _ in range(repeats):
+            body()
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - started)
+    return seconds
 
 
 def loops() -> None:
@@ -19,24 +37,20 @@ def loops() -> None:
         x = torch.zeros(count, device="cuda")
         for _ in range(1000):
             x.add_(1)
-        torch.cuda.synchronize()
-        started = time.perf_counter()
-        for _ in range(_LAUNCHES):
-            x.add_(1)
-        torch.cuda.synchronize()
-        found[name] = time.perf_counter() - started
+        found[name] = timed(lambda x=x: x.add_(1), _LAUNCHES)
     layers = [torch.nn.TransformerEncoderLayer(1024, 16, 4096, batch_first=True) for _ in range(8)]
     model = torch.nn.Sequential(*layers).cuda().to(torch.bfloat16).eval()
     tokens = torch.randn(8, 64, 1024, device="cuda", dtype=torch.bfloat16)
     with torch.no_grad():
         for _ in range(10):
             model(tokens)
-        torch.cuda.synchronize()
-        started = time.perf_counter()
-        for _ in range(300):
+        found["decode"] = timed(lambda: model(tokens), 300)
+        found["decode graph"] = []
+        graph = torch.cuda.CUDAGraph()
+        with contextlib.suppress(RuntimeError), torch.cuda.graph(graph):
             model(tokens)
-        torch.cuda.synchronize()
-    found["decode"] = time.perf_counter() - started
+        with contextlib.suppress(RuntimeError):
+            found["decode graph"] = timed(graph.replay, 300)
     print(json.dumps(found))
 
 
