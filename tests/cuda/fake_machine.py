@@ -57,9 +57,9 @@ class FakeGpu:
         driver = self.folder / "jumps/libcuda.so.1"
         return {"LD_LIBRARY_PATH": str(driver.parent), "KERNCAP_CUPTI": str(driver)}
 
-    def graphs(self, case: str, times: int) -> list[str | Path]:
+    def graphs(self, case: str, times: int, variant: int = 0) -> list[str | Path]:
         """A program whose kernels run within graphs."""
-        return [self.folder / "graphs", self.cubin(), self.cubin(1), case, str(times)]
+        return [self.folder / "graphs", self.cubin(variant), self.cubin(1), case, str(times)]
 
 
 def build(folder: Path, compiler: str) -> FakeGpu:

@@ -165,6 +165,37 @@ def test_a_disabled_node_stays_so_in_the_pieces(gpu: FakeGpu, tmp_path: Path) ->
     assert watched.calls("saxpy") == 6
 
 
+def test_how_a_kernel_node_is_launched_is_in_the_capture(gpu: FakeGpu, tmp_path: Path) -> None:
+    _, taken = take(gpu, tmp_path, "attributes", 1, 2)
+    assert taken is not None
+    launch = taken.cuda_launch
+    assert launch is not None
+    assert (launch.grid, launch.block, launch.cluster) == ((4, 1, 1), (256, 1, 1), (2, 1, 1))
+    assert len(launch.attributes) == 1
+
+
+def test_other_threads_launch_graphs_meanwhile(gpu: FakeGpu, tmp_path: Path) -> None:
+    watched, taken = take(gpu, tmp_path, "threads", 6, 100)
+    assert taken is not None, watched.status
+    taken.verify()
+    stats = watched.snapshot
+    assert watched.calls("saxpy") == 3 * 6 * (3 * 3 + 1)
+    assert (stats.total("dispatches"), stats.total("timed"), stats.total("lost")) == (180, 180, 0)
+
+
+def test_a_graph_that_never_ends_gives_the_capture_up(gpu: FakeGpu, tmp_path: Path) -> None:
+    command = ["timeout", "-s", "KILL", "4", *gpu.graphs("mixed", 1, 5)]
+    watched, taken = capture(
+        command, "saxpy", tmp_path / "c", nth=2, timeout_s=0.5, environment=gpu.environment
+    )
+    if "calls of the driver cannot be replaced" in watched.status.message:
+        pytest.skip(watched.status.message)
+    assert taken is None
+    assert watched.status.state is CaptureState.FAILED
+    assert "did not complete within 0.5 s" in watched.status.message
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_graph_that_the_driver_does_not_copy_is_refused_with_the_reason(
     gpu: FakeGpu, tmp_path: Path
 ) -> None:

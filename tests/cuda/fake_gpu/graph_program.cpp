@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "graph_calls.h"
@@ -160,6 +161,27 @@ int main(int, char** argv) {
   const CUdeviceptr x = uploaded(), y = uploaded(), z = uploaded(), w = uploaded();
   int one = 1, hundred = 100, million = 1000000;
   CUgraphExec exec = nullptr;
+  if (name == "threads") {  // each with memory of its own
+    std::vector<std::thread> threads;
+    for (const CUdeviceptr to : {y, z, w}) {
+      threads.emplace_back([=] {
+        CHECK(cuCtxSetCurrent(context));
+        for (int round = 0; round < times; ++round) {
+          Chain chain;
+          chain.kernel({to, x, 1}), chain.kernel({to, x, 2}), chain.kernel({to, x, -3});
+          CUgraphExec own = chain.instantiated();
+          CHECK(cuGraphDestroy(chain.graph));
+          for (int k = 0; k < 3; ++k) CHECK(cuGraphLaunch(own, nullptr));
+          Call(to, x, 0.5f).launch();
+          CHECK(cuCtxSynchronize());
+          CHECK(cuGraphExecDestroy(own));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    std::printf("%.3f %.3f %.3f\n", sum(y), sum(z), sum(w));
+    return 0;
+  }
   if (name == "recorded" || name == "updated_whole") {
     CUgraph graph = recorded(stream, y, x, 1);
     CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -208,6 +230,11 @@ int main(int, char** argv) {
     chain.kernel({y, x, 1.5f});
     CUgraphNode host = chain.host(&one);
     CUgraphNode middle = chain.kernel({y, x, 0.5f});
+    if (name == "attributes") {
+      CUlaunchAttribute cluster{};
+      cluster.value.clusterDim = {2, 1, 1};
+      CHECK(cuGraphKernelNodeSetAttribute(middle, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &cluster.value));
+    }
     chain.copy(z, y), chain.kernel({z, x, 2}), chain.host(&hundred);
     chain.restart();
     chain.kernel({w, x, 3});
