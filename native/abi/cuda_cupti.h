@@ -136,6 +136,8 @@ enum CUpti_driver_api_trace_cbid : std::uint32_t {
   CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz = 478,
   CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture = 495,
   CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz = 496,
+  CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture = 497,
+  CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz = 498,
   CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate = 513,
   CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch = 514,
   CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz = 515,

@@ -147,3 +147,47 @@ def test_a_hooked_launch_costs_next_to_nothing(gpu: FakeGpu) -> None:
     watched = run(gpu, "pace", 100_000)
     assert rows(watched.snapshot)["nothing"][0] == 20 * 100_000
     assert float(watched.output.split()[-1]) - float(bare.stdout.split()[-1]) < 100
+
+
+def graphs(gpu: FakeGpu, case: str, times: int, *, timing: bool = True, hooked: bool = True) -> Snapshot:
+    environment = gpu.environment if hooked else gpu.unhookable
+    watched = watch(gpu.graphs(case, times), environment=environment, timing=timing)
+    assert (watched.code, watched.errors) == (0, "")
+    return watched.snapshot
+
+
+def test_kernels_of_graphs_are_counted_whole_and_timed_in_part(gpu: FakeGpu) -> None:
+    stats = graphs(gpu, "mixed", 6000)
+    ((calls, timed),) = rows(stats).values()
+    assert calls == stats.total("dispatches") == 6000 * 4 + 1
+    assert FIRST <= timed < calls
+    assert sampled(stats)
+    assert (stats.total("lost"), stats.total("pending")) == (0, 0)
+
+
+def test_of_graphs_too_kernels_of_one_name_are_told_apart(gpu: FakeGpu) -> None:
+    stats = graphs(gpu, "names", 4000)
+    assert sorted(k.calls for k in stats.kernels) == [4000, 8000]
+    assert min(k.timed for k in stats.kernels) >= FIRST_OF_EACH
+    assert sampled(stats)
+    few, many = sorted(stats.kernels, key=lambda k: k.calls)
+    assert abs(2 * few.timed - many.timed) < 10  # each launch's records are of one and two
+
+
+def test_kernels_of_graphs_count_without_timing(gpu: FakeGpu) -> None:
+    assert rows(graphs(gpu, "mixed", 500, timing=False)) == {"saxpy": (2001, 0)}
+
+
+def test_kernels_of_a_graph_that_is_not_known_are_counted_and_timed_by_their_records(gpu: FakeGpu) -> None:
+    """Its nodes were disabled when it was updated."""
+    stats = graphs(gpu, "unknown", 3000)
+    assert rows(stats) == {"saxpy": (6000, 6000)}
+    assert not sampled(stats)
+
+
+def test_where_nothing_is_hooked_all_kernels_of_graphs_are_timed(gpu: FakeGpu) -> None:
+    assert rows(graphs(gpu, "mixed", 3000, hooked=False)) == {"saxpy": (12_001, 12_001)}
+
+
+def test_launches_that_are_recorded_into_a_graph_do_not_count(gpu: FakeGpu) -> None:
+    assert rows(graphs(gpu, "recorded", 10)) == {"saxpy": (30, 30)}

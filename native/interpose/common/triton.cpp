@@ -23,14 +23,14 @@ Made& made() {
 
 }  // namespace
 
-std::uint64_t Calls::count() {
-  if (is_tuning()) timed.fetch_add(1, std::memory_order_relaxed);
-  return all.fetch_add(1, std::memory_order_relaxed) + 1;
+std::uint64_t Calls::count(std::uint64_t launches) {
+  if (is_tuning()) timed.fetch_add(launches, std::memory_order_relaxed);
+  return all.fetch_add(launches, std::memory_order_relaxed) + launches;
 }
 
-void Calls::withdraw() {
-  if (is_tuning()) timed.fetch_sub(1, std::memory_order_relaxed);
-  all.fetch_sub(1, std::memory_order_relaxed);
+void Calls::withdraw(std::uint64_t launches) {
+  if (is_tuning()) timed.fetch_sub(launches, std::memory_order_relaxed);
+  all.fetch_sub(launches, std::memory_order_relaxed);
 }
 
 bool is_tuning() { return tunings > 0; }

@@ -14,10 +14,10 @@ struct Calls {
   std::atomic<std::uint64_t> all{0};
   std::atomic<std::uint64_t> timed{0};  // of those: made by an autotuner, to time a candidate
 
-  // Counts a launch of this thread; its number, from 1.
-  std::uint64_t count();
-  // One that this thread counted came to nothing.
-  void withdraw();
+  // Counts launches of this thread; the number of the last of them, from 1.
+  std::uint64_t count(std::uint64_t launches = 1);
+  // Launches that this thread counted came to nothing.
+  void withdraw(std::uint64_t launches = 1);
 };
 
 // Whether this thread's launches are an autotuner's, which times its candidates by them: no launch that a

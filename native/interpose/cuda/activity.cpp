@@ -52,7 +52,11 @@ bool accepted(CUptiResult result, std::string* why) {
 }  // namespace
 
 Activity::Activity(live::LiveFile& live, Kernels& kernels, bool timing)
-    : live_(live), kernels_(kernels), timing_(timing), slots_(std::make_unique<Slot[]>(kSlots)) {}
+    : live_(live),
+      kernels_(kernels),
+      timing_(timing),
+      slots_(std::make_unique<Slot[]>(kSlots)),
+      uncounted_graphs_(std::make_unique<std::atomic<std::uint32_t>[]>(kUncountedGraphs)) {}
 
 bool Activity::start(std::string* why) {
   receiver.store(this);
@@ -102,6 +106,10 @@ void Activity::graph_withdrawn(std::uint32_t correlation) {
   graphs_.erase(launch);
 }
 
+void Activity::graph_uncounted(std::uint32_t correlation) {
+  uncounted_graphs_[correlation % kUncountedGraphs].store(correlation, std::memory_order_release);
+}
+
 bool Activity::take_of_graph(const CUpti_ActivityKernelPrefix& record, Kernel*& kernel) {
   if (record.graphNodeId == 0) return false;
   const std::lock_guard lock(graphs_mutex_);
@@ -143,6 +151,18 @@ std::uint64_t Activity::count(const Kernel& kernel, const CUpti_ActivityKernelPr
   return kernel.calls->count();
 }
 
+// Whether the launch was counted when it was made.
+bool Activity::is_counted(const CUpti_ActivityKernelPrefix& record, const Kernel& kernel) {
+  if (!counted_.load(std::memory_order_relaxed)) return false;
+  const std::uint32_t correlation = record.correlationId;
+  if (record.graphNodeId != 0)
+    return uncounted_graphs_[correlation % kUncountedGraphs].load(std::memory_order_acquire) != correlation;
+  const live::Row& row = live_.row(kernel.row);
+  if (row.timed.load() < row.calls.load()) return true;
+  found_uncounted_.store(true, std::memory_order_relaxed);  // made by a call that is not hooked
+  return false;
+}
+
 void Activity::kernel_record(const CUpti_ActivityKernelPrefix& record) {
   live::LiveHeader& header = live_.header();
   Slot& slot = slots_[record.correlationId % kSlots];
@@ -158,14 +178,7 @@ void Activity::kernel_record(const CUpti_ActivityKernelPrefix& record) {
     if (kernel == nullptr) kernel = kernels_.find_by_name(record);
   } else {
     kernel = kernels_.find_by_name(record);
-    const live::Row& known = live_.row(kernel->row);
-    if (!counted_.load(std::memory_order_relaxed) || record.graphNodeId != 0) {
-      nth = count(*kernel, record);
-    } else if (known.timed.load() >= known.calls.load()) {
-      // Made by a call that is not hooked.
-      nth = count(*kernel, record);
-      found_uncounted_.store(true, std::memory_order_relaxed);
-    }
+    if (!is_counted(record, *kernel)) nth = count(*kernel, record);
   }
   if (watched_.load(std::memory_order_relaxed) == record.correlationId && record.correlationId != 0) {
     watched_start_.store(record.start);

@@ -41,6 +41,8 @@ class Activity {
   void graph_launched(std::uint32_t correlation, std::uint32_t kernels,
                       std::shared_ptr<const GraphNames> names);
   void graph_withdrawn(std::uint32_t correlation);
+  // A launch of a graph whose kernels nobody has counted: their records do.
+  void graph_uncounted(std::uint32_t correlation);
 
   // Has CUPTI hand over what is complete; `forced`, at the end of the process, whatever there is.
   void flush(bool forced);
@@ -76,6 +78,7 @@ class Activity {
   // Whether the record is of a kernel that was counted when its graph was launched; `kernel`: which, where
   // that is known.
   bool take_of_graph(const abi::CUpti_ActivityKernelPrefix& record, Kernel*& kernel);
+  bool is_counted(const abi::CUpti_ActivityKernelPrefix& record, const Kernel& kernel);
   void kernel_record(const abi::CUpti_ActivityKernelPrefix& record);
   std::uint64_t count(const Kernel& kernel, const abi::CUpti_ActivityKernelPrefix& record);
 
@@ -84,6 +87,8 @@ class Activity {
   const bool timing_;
   std::atomic<bool> counted_{false}, found_uncounted_{false};
   std::unique_ptr<Slot[]> slots_;
+  static constexpr std::uint32_t kUncountedGraphs = 1u << 14;
+  std::unique_ptr<std::atomic<std::uint32_t>[]> uncounted_graphs_;  // the last ones, by correlation id
   std::mutex graphs_mutex_;
   std::map<std::uint32_t, GraphLaunch> graphs_;  // by correlation id: the oldest first
   std::atomic<std::uint64_t> pending_{0};

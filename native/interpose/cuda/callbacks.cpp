@@ -51,6 +51,8 @@ constexpr CUpti_CallbackId kOthers[] = {CUPTI_DRIVER_TRACE_CBID_cuModuleLoad,
                                         CUPTI_DRIVER_TRACE_CBID_cuMemAllocManaged,
                                         CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture,
                                         CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz,
+                                        CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture,
+                                        CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz,
                                         CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2,
                                         CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz,
                                         CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph,
@@ -167,7 +169,7 @@ void call_begins(Process& process, CUpti_CallbackId id, const CUpti_CallbackData
     case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz:
     case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph:
     case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz:
-      process.records_graphs.store(true, std::memory_order_relaxed);
+      process.recordings.fetch_add(1, std::memory_order_relaxed);
       break;
     default:
       graph_call_begins(process, id, data);
@@ -236,6 +238,19 @@ void call_ends(Process& process, CUpti_CallbackId id, const CUpti_CallbackData& 
         add(base, bytes, RegionKind::device, "it is memory of another process (CUDA IPC)");
       break;
     }
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz:
+      if (failed) process.recordings.fetch_sub(1, std::memory_order_relaxed);
+      break;
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz:
+      // One that fails may have ended nothing: then streams go on being asked.
+      if (!failed) process.recordings.fetch_sub(1, std::memory_order_relaxed);
+      break;
     default:
       if (!failed) graph_call_ends(process, id, data);
       break;

@@ -46,24 +46,9 @@ void changed(Process& process, const CUpti_CallbackData& data, NodeChange change
 std::span<const CUpti_CallbackId> graph_calls() { return kCalls; }
 
 void graph_call_begins(Process& process, CUpti_CallbackId id, const CUpti_CallbackData& data) {
-  switch (id) {
-    case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate:
-    case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate_v2:
-    case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags:
-    case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams:
-    case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams_ptsz:
-      // Not only when it is launched: CUPTI may look at a graph's kernels as it is made.
-      process.sampling.hold(Sampling::kForGraphs, true);
-      break;
-    case CUPTI_DRIVER_TRACE_CBID_cuGraphExecDestroy: {
-      if (!follows_graphs()) break;
-      const OwnCalls own;
-      process.graphs.destroyed(params<cuGraphExecDestroy_params>(data).hGraphExec);
-      break;
-    }
-    default:
-      break;
-  }
+  if (id != CUPTI_DRIVER_TRACE_CBID_cuGraphExecDestroy || !follows_graphs()) return;
+  const OwnCalls own;
+  process.graphs.destroyed(params<cuGraphExecDestroy_params>(data).hGraphExec);
 }
 
 void graph_call_ends(Process& process, CUpti_CallbackId id, const CUpti_CallbackData& data) {

@@ -1,5 +1,6 @@
 #include "interpose/cuda/graph_launch.h"
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include "interpose/cuda/capture.h"
 #include "interpose/cuda/driver.h"
 #include "interpose/cuda/graph_pieces.h"
+#include "interpose/cuda/hooked_launches.h"
 #include "interpose/cuda/process.h"
 
 namespace kerncap::interpose::cuda {
@@ -23,6 +25,7 @@ struct InGraphLaunch {
   bool looked_at = false;     // by launch_graph_instead()
   std::uint32_t kernels = 0;  // that were counted
   std::shared_ptr<const GraphNames> names;
+  bool uncounted = false;  // it is not known what it runs
 };
 thread_local InGraphLaunch in_launch;
 
@@ -137,14 +140,60 @@ bool launch_graph_instead(CUgraphExec exec, CUstream stream, bool per_thread, CU
   if (p == nullptr || OwnCalls::active()) return false;
   if (p->captures.is_active()) p->captures.wait_while_active();
   p->captures.poll();
-  in_launch = {.looked_at = true, .kernels = 0, .names = nullptr};
+  in_launch = {.looked_at = true, .kernels = 0, .names = nullptr, .uncounted = false};
   if (!p->captures.armed() || !consider(*p, exec, stream_handle(stream, per_thread), result)) return false;
   in_launch = {};
   return true;
 }
 
+CountedGraphLaunch::CountedGraphLaunch(Process& process, CUgraphExec exec, CUstream stream, bool per_thread)
+    : process_(process) {
+  if (in_launch.kernels != 0 || process.is_recorded(stream, per_thread)) return;
+  std::shared_ptr<const GraphTallies> tallies;
+  if (const std::shared_ptr<KeptGraph> graph = process.graphs.find(exec)) {
+    const std::lock_guard lock(graph->mutex);
+    if (graph->tallies() == nullptr) {
+      const OwnCalls own;
+      graph->kernels(process.kernels);
+    }
+    if (graph->all_listed()) tallies = graph->tallies();
+    in_launch.names = graph->names();
+  }
+  if (tallies == nullptr) {
+    in_launch.uncounted = true;
+    process.sampling.hold(Sampling::kForGraphs, true);
+    return;
+  }
+  std::uint64_t kernels = 0, long_ones = 0, least = UINT64_MAX;
+  for (const GraphTally& tally : *tallies) {
+    const std::uint64_t last = process.count(*tally.kernel, tally.shape, tally.launches);
+    least = std::min(least, last - tally.launches + 1);
+    kernels += tally.launches;
+    if (tally.kernel->takes_long.load(std::memory_order_relaxed)) long_ones += tally.launches;
+  }
+  if (kernels == 0) return;
+  in_launch.kernels = static_cast<std::uint32_t>(kernels);
+  counted_ = std::move(tallies);
+  timed_ = process.sampling.graph_begins(kernels, long_ones, least);
+}
+
+void CountedGraphLaunch::end(CUresult result) {
+  in_launch = {};
+  if (timed_ != Sampling::Timed::as_it_is) process_.sampling.ends(timed_);
+  if (result == CUDA_SUCCESS || counted_ == nullptr) return;
+  for (const GraphTally& tally : *counted_) process_.withdraw(*tally.kernel, tally.launches);
+}
+
 void graph_launch_begins(Process& process, CUgraphExec exec, CUstream stream, std::uint32_t correlation) {
   process.captures.poll();
+  if (launches_are_hooked()) {
+    const InGraphLaunch launch = std::exchange(in_launch, {});
+    if (launch.uncounted) process.activity.graph_uncounted(correlation);
+    // That records are of launches that were counted goes without saying; whose they are, where names tell.
+    if (process.sampling.on() && (process.captures.armed() || process.kernels.names_repeat()))
+      process.activity.graph_launched(correlation, launch.kernels, launch.names);
+    return;
+  }
   // Where names do not tell which kernel a record is of, the launches are counted, as direct ones are.
   // A request may also have come since launch_graph_instead().
   if (in_launch.kernels == 0 && (process.captures.armed() || process.kernels.names_repeat()))

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "abi/cuda_graph.h"
+#include "interpose/cuda/kept_graph.h"
+#include "interpose/cuda/sampling.h"
 
 namespace kerncap::interpose::cuda {
 
@@ -15,6 +18,19 @@ struct Process;
 // `per_thread`: of cuGraphLaunch_ptsz.
 bool launch_graph_instead(abi::CUgraphExec exec, abi::CUstream stream, bool per_thread,
                           abi::CUresult* result);
+
+// Around the driver's function, where that is hooked: counts the kernels that the launch runs, unless
+// launch_graph_instead() has done so.
+class CountedGraphLaunch {
+ public:
+  CountedGraphLaunch(Process& process, abi::CUgraphExec exec, abi::CUstream stream, bool per_thread);
+  void end(abi::CUresult result);
+
+ private:
+  Process& process_;
+  std::shared_ptr<const GraphTallies> counted_;
+  Sampling::Timed timed_ = Sampling::Timed::as_it_is;
+};
 
 // As CUPTI tells of one, where the call cannot be replaced any more.
 void graph_launch_begins(Process& process, abi::CUgraphExec exec, abi::CUstream stream,

@@ -90,10 +90,12 @@ CUresult launch_graph(CUgraphExec graph, CUstream stream) {
   const auto original = reinterpret_cast<decltype(&launch_graph<form>)>(originals[form]);
   Process* const p = process();
   if (p == nullptr || OwnCalls::active()) return original(graph, stream);
-  p->sampling.hold(Sampling::kForGraphs, true);
   CUresult result = CUDA_SUCCESS;
   if (launch_graph_instead(graph, stream, form == kGraphPerThread, &result)) return result;
-  return original(graph, stream);
+  CountedGraphLaunch launch(*p, graph, stream, form == kGraphPerThread);
+  result = original(graph, stream);
+  launch.end(result);
+  return result;
 }
 
 struct Launcher {

@@ -146,6 +146,7 @@ std::vector<GraphKernel>& KeptGraph::kernels(Kernels& known) {
   if (!listed_) {
     kernels_.clear();
     names_.reset();
+    tallies_.reset();
     listed_ = true;
     try {
       std::vector<CUgraphNode> path;
@@ -156,15 +157,23 @@ std::vector<GraphKernel>& KeptGraph::kernels(Kernels& known) {
   }
   if (names_ != nullptr) return kernels_;
   auto names = std::make_shared<GraphNames>();
+  auto tallies = std::make_shared<GraphTallies>();
+  std::unordered_map<const Kernel*, std::size_t> places;
   for (GraphKernel& kernel : kernels_) {
     const InContext in(kernel.launch.context);
     kernel.kernel = known.find(kernel.launch.function, kernel.launch.context, kernel.symbol.c_str());
     (*names)[kernel.symbol].push_back(kernel.kernel);
+    const auto [place, is_new] = places.try_emplace(kernel.kernel, tallies->size());
+    if (is_new) tallies->push_back({kernel.kernel, 0, {}});
+    GraphTally& tally = (*tallies)[place->second];
+    ++tally.launches;
+    tally.shape = kernel.launch;
   }
   for (auto& [name, list] : *names) {
     if (std::ranges::all_of(list, [&](const Kernel* other) { return other == list[0]; })) list.resize(1);
   }
   names_ = std::move(names);
+  tallies_ = std::move(tallies);
   return kernels_;
 }
 
@@ -187,6 +196,7 @@ void KeptGraph::give_up(const std::string& why) {
   all_listed_ = false;
   kernels_.clear();
   names_.reset();
+  tallies_.reset();
   listed_ = true;
   if (graph_ != nullptr) graph_driver().cuGraphDestroy(std::exchange(graph_, nullptr));
 }

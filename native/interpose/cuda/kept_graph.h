@@ -27,6 +27,14 @@ struct GraphKernel {
   Kernel* kernel = nullptr;
 };
 
+// How often one launch of a graph runs a kernel.
+struct GraphTally {
+  Kernel* kernel;
+  std::uint32_t launches;
+  LaunchShape shape;  // the last one's
+};
+using GraphTallies = std::vector<GraphTally>;
+
 using NodeChange = abi::CUresult (*)(abi::CUgraphNode node, const void* what);
 
 class KeptGraph {
@@ -49,6 +57,8 @@ class KeptGraph {
   std::vector<GraphKernel>& kernels(Kernels& known);
   // The same by their names.
   [[nodiscard]] std::shared_ptr<const GraphNames> names() const { return names_; }
+  // And how many they are, once kernels() has been called since the last change; null until then.
+  [[nodiscard]] std::shared_ptr<const GraphTallies> tallies() const { return listed_ ? tallies_ : nullptr; }
   // False where kernels run that kernels() does not list.
   [[nodiscard]] bool all_listed() const { return all_listed_; }
   // Why its kernels cannot be run one by one; empty where they can.
@@ -76,6 +86,7 @@ class KeptGraph {
   bool listed_ = false;
   std::vector<GraphKernel> kernels_;
   std::shared_ptr<const GraphNames> names_;
+  std::shared_ptr<const GraphTallies> tallies_;
   std::set<abi::CUgraphNode> disabled_;                    // of the copy
   std::map<abi::CUgraphNode, abi::CUgraphNode> replaced_;  // nodes that stand where the copy of one was
 };

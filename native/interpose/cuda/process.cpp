@@ -124,19 +124,19 @@ bool Process::records(CUstream stream) const {
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-std::uint64_t Process::count(const Kernel& kernel, const LaunchShape& shape) {
+std::uint64_t Process::count(const Kernel& kernel, const LaunchShape& shape, std::uint64_t launches) {
   live::Row& row = live->row(kernel.row);
-  live->header().dispatches.fetch_add(1, std::memory_order_relaxed);
+  live->header().dispatches.fetch_add(launches, std::memory_order_relaxed);
   const std::uint32_t grid[3] = {shape.work_items(0), shape.work_items(1), shape.work_items(2)};
   live::count_dispatch(row, grid, shape.block, shape.dynamic_shared, live::coarse_monotonic_ns());
-  row.calls.fetch_add(1, std::memory_order_relaxed);
-  return kernel.calls->count();
+  row.calls.fetch_add(launches, std::memory_order_relaxed);
+  return kernel.calls->count(launches);
 }
 
-void Process::withdraw(const Kernel& kernel) {
-  live->header().dispatches.fetch_sub(1, std::memory_order_relaxed);
-  live->row(kernel.row).calls.fetch_sub(1, std::memory_order_relaxed);
-  kernel.calls->withdraw();
+void Process::withdraw(const Kernel& kernel, std::uint64_t launches) {
+  live->header().dispatches.fetch_sub(launches, std::memory_order_relaxed);
+  live->row(kernel.row).calls.fetch_sub(launches, std::memory_order_relaxed);
+  kernel.calls->withdraw(launches);
 }
 
 void Process::housekeeping() {

@@ -34,19 +34,19 @@ struct Process {
   Graphs graphs;
   Controller captures;
   std::string runtime;
-  // Graphs that the program has begun to record from streams: only then do launches have to be asked about.
-  std::atomic<bool> records_graphs{false};
+  // How many streams may be being recorded into graphs: only then do launches have to be asked about.
+  std::atomic<unsigned> recordings{0};
 
   void start();
   // Whether the stream is being recorded into a graph: a launch into it runs nothing now. `per_thread`: where
   // null means the thread's own default stream.
   [[nodiscard]] bool is_recorded(abi::CUstream stream, bool per_thread) const {
-    return records_graphs.load(std::memory_order_relaxed) && records(stream_handle(stream, per_thread));
+    return recordings.load(std::memory_order_relaxed) != 0 && records(stream_handle(stream, per_thread));
   }
-  // One launch; returns which of the kernel's it is, from 1.
-  std::uint64_t count(const Kernel& kernel, const LaunchShape& shape);
-  // It came to nothing.
-  void withdraw(const Kernel& kernel);
+  // Launches of one kernel; returns which of its launches the last of them is, from 1.
+  std::uint64_t count(const Kernel& kernel, const LaunchShape& shape, std::uint64_t launches = 1);
+  // They came to nothing.
+  void withdraw(const Kernel& kernel, std::uint64_t launches = 1);
   // Flushes statistics, within limits, and marks the process as ended.
   void finish();
   // In the statistics, for the front end; warn() also prints `kerncap: TEXT` on stderr.

@@ -58,30 +58,38 @@ void Sampling::hold(Hold why, bool wanted) {
   }
 }
 
-Sampling::Timed Sampling::begins(const Kernel& kernel, std::uint64_t nth) {
+Sampling::Timed Sampling::graph_begins(std::uint64_t kernels, std::uint64_t long_ones, std::uint64_t nth) {
+  const std::uint64_t cost = (kernels + kOfGraphs - 1) / kOfGraphs;
+  // Next to a kernel that takes long a few others cost nothing, either.
+  return begins(static_cast<std::int64_t>(cost),
+                nth <= kFirstOfEach || (long_ones != 0 && cost <= 2 * long_ones));
+}
+
+Sampling::Timed Sampling::begins(std::int64_t cost, bool surely) {
   if (kernels_.names_repeat() && on() && !names_watched_.load(std::memory_order_relaxed)) watch_names();
   const State now = state();
   if (now == State::every || now == State::idle || !timing_) return Timed::as_it_is;
-  if (nth <= kFirstOfEach || kernel.takes_long.load(std::memory_order_relaxed)) {
-    begin_surely();
+  if (surely) {
+    begin_surely(cost);
     return Timed::surely;
   }
   if (now == State::open) {
-    const std::int64_t left = allowance_.fetch_sub(1, std::memory_order_relaxed);
-    if (left > 1) return Timed::as_it_is;
-    if (left == 1) return Timed::as_last;
+    const std::int64_t left = allowance_.fetch_sub(cost, std::memory_order_relaxed);
+    if (left > cost) return Timed::as_it_is;
+    if (left > 0) return Timed::as_last;
     close();
-  } else if (now == State::skipping && skip_.fetch_sub(1, std::memory_order_relaxed) == 1) {
-    open_after_skip();
+  } else if (now == State::skipping) {
+    const std::int64_t left = skip_.fetch_sub(cost, std::memory_order_relaxed);
+    if (left > 0 && left <= cost) open_after_skip();
   }
   if (!told_.load(std::memory_order_relaxed) && !on()) untimed();
   return Timed::as_it_is;
 }
 
-void Sampling::begin_surely() {
+void Sampling::begin_surely(std::int64_t cost) {
   const std::lock_guard lock(mutex_);
   surely_.fetch_add(1, std::memory_order_relaxed);
-  allowance_.fetch_sub(1, std::memory_order_relaxed);
+  allowance_.fetch_sub(cost, std::memory_order_relaxed);
   if (on()) return;
   switch_records(true);
   // The next launch that need not be timed switches them off again: those that follow may all need it.

@@ -25,14 +25,18 @@ class Sampling {
   // Why every launch has a record.
   enum Hold : unsigned {
     kForCapture = 1,    // the captured launch is timed, whatever it is
-    kForGraphs = 2,     // kernels of graphs are counted by their records
+    kForGraphs = 2,     // the program launches graphs whose kernels only their records count
     kForUncounted = 4,  // the program launches by calls that are not hooked
   };
   void hold(Hold why, bool wanted);
 
   // Around a launch, the `nth` of its kernel.
   enum class Timed { as_it_is, surely, as_last };
-  Timed begins(const Kernel& kernel, std::uint64_t nth);
+  Timed begins(const Kernel& kernel, std::uint64_t nth) {
+    return begins(1, nth <= kFirstOfEach || kernel.takes_long.load(std::memory_order_relaxed));
+  }
+  // Around one of a graph: how many kernels it runs, how many of them take long, and the least `nth`.
+  Timed graph_begins(std::uint64_t kernels, std::uint64_t long_ones, std::uint64_t nth);
   void ends(Timed timed);
 
   // Now and then, from one thread: what the program may be charged has grown.
@@ -51,13 +55,15 @@ class Sampling {
   };
   // Charged for a record, and for switching records on and off.
   static constexpr std::int64_t kLaunchNs = 3'000;
+  static constexpr std::uint64_t kOfGraphs = 3;  // records of a graph's kernels cost less: so many, as one
   static constexpr std::int64_t kSwitchNs = 3'000;
   static constexpr std::int64_t kShare = 50;             // of the program's time
   static constexpr std::int64_t kMostAllowance = 2'000;  // and what a process begins with
   static constexpr std::int64_t kLeastWindow = 32;
   static constexpr std::uint64_t kFirstOfEach = 32;  // launches of each kernel that are timed
 
-  void begin_surely();
+  Timed begins(std::int64_t cost, bool surely);
+  void begin_surely(std::int64_t cost);
   void close();
   void open_after_skip();
   void watch_names();

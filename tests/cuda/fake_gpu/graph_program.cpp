@@ -191,6 +191,15 @@ int main(int, char** argv) {
       CHECK(cuGraphExecUpdate_v2(exec, graph, nullptr));
       CHECK(cuGraphDestroy(graph));
     }
+  } else if (name == "unknown") {
+    Chain chain;
+    CUgraphNode first = chain.kernel({y, x, 1});
+    chain.kernel({y, x, 2}), chain.kernel({y, x, 3});
+    exec = chain.instantiated();
+    CHECK(cuGraphNodeSetEnabled(exec, first, 0));
+    CHECK(cuGraphExecUpdate_v2(exec, chain.graph, nullptr));
+    CHECK(cuGraphNodeSetEnabled(exec, first, 0));
+    CHECK(cuGraphDestroy(chain.graph));
   } else if (name == "names") {
     other_saxpy = loaded(argv[2]);
     Chain chain;
