@@ -128,7 +128,11 @@ def torch_graphs(static: Path, shared: Path, module_user: Path) -> None:
         command: list[str | Path] = [sys.executable, script, "5"]
         without = plain(command)
         bare = watch(command)
-        (kernel, *_) = [k for k in bare.snapshot.kernels if pick in k.symbol]
+        kernels = [k for k in bare.snapshot.kernels if pick in k.symbol]
+        if not kernels:
+            say(False, f"torch graph: no {pick} among {[k.name[:60] for k in bare.snapshot.kernels]}")
+            return
+        kernel = kernels[0]
         output = WORK / "torch-graph"
         watched, taken = capture(command, kernel.symbol, output, nth=kernel.calls)
         counts = [
