@@ -15,7 +15,8 @@ namespace kerncap::replay {
 struct Launch {
   abi::hsa_kernel_dispatch_packet_t packet{};  // header and completion signal are filled in here
   double limit_seconds = 60;
-  bool reshaped = false;  // its grid is not the captured one
+  bool reshaped = false;      // its grid is not the captured one
+  std::uint32_t cluster = 0;  // AMD's devices have none
 };
 
 // When a dispatch ran: by its own timestamps, and by the system clock before it was submitted and after it

@@ -13,9 +13,10 @@
 // stdout carries nothing else: what a runtime prints goes to stderr.
 //
 // Numbers are decimal, addresses hexadecimal with 0x. Commands:
-//   load FILE SYMBOL PRIVATE GROUP KERNARGS [X Y Z ITEMS]
+//   load FILE SYMBOL PRIVATE GROUP KERNARGS [X Y Z ITEMS [CLUSTER]]
 //        a variant; KERNARGS in hexadecimal digits, "-": as captured. X, Y, Z: its grid in workgroups, of
-//        ITEMS work-items each, where that is not the captured one
+//        ITEMS work-items each, where the launch is not the captured one; CLUSTER of them, along x, in one
+//        thread block cluster (0 and 1: none)
 //        -> variant base kernarg_bytes static_group static_private unmatched_bytes; note unmatched NAME
 //   empty                                     the captured kernel, emptied -> variant
 //   run VARIANT COUNT warm|cold BATCH track|time restore|over LIMIT_S

@@ -43,7 +43,10 @@ RangeSet where(Session& session, const Request& request) {
 
 void load(Channel& channel, Session& session, const Request& r) {
   std::optional<Shape> shape;
-  if (r.arguments.size() > 5) shape = Shape{{r.number(5), r.number(6), r.number(7)}, r.number(8)};
+  if (r.arguments.size() > 5) {
+    shape = Shape{{r.number(5), r.number(6), r.number(7)}, r.number(8)};
+    if (r.arguments.size() > 9) shape->cluster = r.number(9);
+  }
   const unsigned variant = session.load(r.text(0), r.text(1), static_cast<std::uint32_t>(r.number(2)),
                                         static_cast<std::uint32_t>(r.number(3)), from_hex(r.text(4)), shape);
   const Module& module = session.module(variant);

@@ -86,6 +86,7 @@ void reshape(Launch& launch, const Shape& shape, const std::string& name) {
   packet.workgroup_size_y = packet.workgroup_size_z = 1;
   packet.grid_size_x = sizes[0], packet.grid_size_y = sizes[1], packet.grid_size_z = sizes[2];
   launch.reshaped = true;
+  launch.cluster = static_cast<std::uint32_t>(std::min<std::uint64_t>(shape.cluster, 0xffff));
 }
 
 }  // namespace

@@ -36,6 +36,8 @@ struct RunRequest {
 struct Shape {
   std::uint64_t groups[3]{};
   std::uint64_t items = 0;
+  std::uint64_t cluster =
+      0;  // workgroups along x that run together, where the device has that; 0: no cluster
 };
 
 class Session {

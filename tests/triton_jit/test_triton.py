@@ -126,14 +126,15 @@ def test_the_pinned_configuration_is_one_edit(extract: Extract, tmp_path: Path) 
     extract("matmul_kernel", "kernels.py", "matmul")
     out = tmp_path / "out"
     text = (out / "kernel_variant.py").read_text()
-    assert '"grid": (4, 3, 1),  # programs, not threads' in text
-    assert '"num_warps": 1' in text
-    edit(out, ('"grid": (4, 3, 1)', '"grid": (2, 3, 1)'), ('"num_warps": 1', '"num_warps": 4'))
-    edit(out, ("'BM': 16", "'BM': 32"))
+    assert '"grid": (2, 2, 1),  # programs, not threads' in text
+    assert '"num_warps": 4' in text
+    edit(out, ('"grid": (2, 2, 1)', '"grid": (4, 2, 1)'), ('"num_warps": 4', '"num_warps": 1'))
+    edit(out, ("'BM': 32", "'BM': 16"))
     said = make("validate", out)
     assert "IDENTICAL" in said
-    assert "launched as 2x3x1 programs of 256 threads; captured were 4x3x1 of 64" in said
-    edit(out, ('"grid": (2, 3, 1)', '"grid": (1, 3, 1)'))  # half of the rows are left out
+    assert "launched as 4x2x1 programs of 64 threads" in said
+    assert "captured were 2x2x1 programs of 256 threads" in said
+    edit(out, ('"grid": (4, 2, 1)', '"grid": (2, 2, 1)'))  # half of the rows are left out
     assert "FAIL" in make("validate", out, code=1)
 
 
@@ -155,7 +156,9 @@ def test_candidates_are_timed_and_judged(extract: Extract, triton_python: str, t
     done = kerncap("profile", "--json", "--", *command, cwd=tmp_path)
     kernels = json.loads(done.stdout[done.stdout.index("{") :])["kernels"]
     chosen = next(k["id"] for k in kernels if k["calls"] == 3)  # once tried, twice used
-    extract(chosen, "kernels.py", "attention", options=("--dispatch", "2"))
+    made = extract("attention_kernel", "kernels.py", "attention")
+    assert (made["id"], made["dispatch"]) == (chosen, 2)
+    assert "captured is the one that it chose, BM=32, BN=32, num_warps=2" in made["warnings"][0]
     found = document("replay", "out", "--candidates", cwd=tmp_path)
     assert found["tuned"]
     rows = found["candidates"]

@@ -58,7 +58,7 @@ def cuda_variant_launch(capture: Capture, path: Path) -> Launch:
         return launch
     assert capture.cuda_launch is not None
     # The replayer takes the captured kernel's static shared memory off again.
-    group = capture.cuda_launch.static_shared + shape.shared
+    group = capture.cuda_launch.static_shared + (shape.shared or 0)
     return replace(launch, group_bytes=group, shape=shape, warnings=(*launch.warnings, shape.told(capture)))
 
 

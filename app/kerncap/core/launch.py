@@ -37,6 +37,15 @@ class Launch:
     warnings: tuple[str, ...] = ()  # what of the variant is otherwise than in the captured code object
     shape: Shape | None = None  # None: the captured one
 
+    @property
+    def shape_words(self) -> tuple[int, ...]:
+        """What the replayer is told of another shape: workgroups, the work-items of each, and how many
+        workgroups are a cluster.
+        """
+        if self.shape is None:
+            return ()
+        return (*self.shape.groups, self.shape.threads, self.shape.ctas)
+
     def kernargs_with_queue(self, queue: int) -> bytes:
         """The kernel arguments for a process whose queue is at address `queue`."""
         if self.queue_offset is None:
@@ -124,7 +133,7 @@ def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
         private = max(private, dispatch.private_segment_size)
     kernargs = _kernargs(capture, base, kernel, path)
     if shape is not None:
-        group = kernel.lds_bytes + shape.shared
+        group = kernel.lds_bytes + (shape.shared or 0)
         warnings = (*warnings, shape.told(capture))
     return Launch(
         path, dispatch.symbol, private, group, kernargs, _queue_offset(kernel), kernel, warnings, shape

@@ -379,7 +379,7 @@ class Replayer:
                     launch.private_bytes,
                     launch.group_bytes,
                     kernargs.hex(),
-                    *(() if launch.shape is None else (*launch.shape.programs, launch.shape.threads)),
+                    *launch.shape_words,
                 )
                 variant.number = reply.integer("variant")
                 variant.base = reply.integer("base")

@@ -7,45 +7,69 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kerncap.core.errors import DamagedCaptureError
+from kerncap.core import triton_record
+from kerncap.core.errors import DamagedCaptureError, UsageError
 from kerncap.core.records import Capture
 from kerncap.core.shape import misshapen
 from kerncap.core.units import by
 
 LAUNCH = ".launch.json"  # beside a code object
-_SHAPE = {"sha256": str, "grid": [int], "threads": int, "shared": int}
+_SHAPE = {"sha256": str, "grid": [int], "threads": int, "shared": int, "ctas?": int, "scratch?": int}
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A grid in programs (workgroups, blocks), the threads of each, and its dynamic shared memory (bytes)."""
+    """A grid in programs (workgroups; on NVIDIA GPUs clusters of `ctas` blocks), the threads of each block,
+    and its dynamic shared memory (bytes; None: not known).
+    """
 
     programs: tuple[int, int, int]
     threads: int
-    shared: int
+    shared: int | None
+    ctas: int = 1
+
+    @property
+    def groups(self) -> tuple[int, int, int]:
+        """The grid as the device has it."""
+        x, y, z = self.programs
+        return x * self.ctas, y, z
 
     def told(self, capture: Capture) -> str:
         """What is otherwise than in the captured launch, in a sentence."""
-        before, threads = programs(capture), captured_threads(capture)
-        return (
-            f"launched as {by(self.programs)} programs of {self.threads} threads; captured were "
-            f"{by(before)} of {threads}"
-        )
+        before = captured_shape(capture)
+        mine, theirs = self._words(before), before._words(self)
+        return f"launched as {mine}; captured were {theirs}"
+
+    def _words(self, other: Shape) -> str:
+        words = f"{by(self.programs)} programs of {self.threads} threads"
+        if self.ctas != other.ctas:
+            words += f" in {self.ctas} blocks"
+        if other.shared is not None and self.shared not in (None, other.shared):
+            words += f" with {self.shared} bytes of shared memory"
+        return words
 
 
-def captured_threads(capture: Capture) -> int:
-    """The threads of a program, in all axes."""
+def captured_shape(capture: Capture) -> Shape:
+    """How the captured kernel was launched."""
     x, y, z = capture.dispatch.workgroup
-    return x * max(y, 1) * max(z, 1)
+    threads = x * max(y, 1) * max(z, 1)
+    launch = capture.cuda_launch
+    if launch is not None:
+        ctas = max(launch.cluster[0], 1)
+        gx, gy, gz = launch.grid
+        return Shape((gx // ctas, gy, gz), threads, launch.dynamic_shared, ctas)
+    record = triton_record.read(capture.path)
+    shared = record.row.get("shared") if record is not None else None
+    return Shape(programs(capture), threads, shared if isinstance(shared, int) else None)
 
 
 def programs(capture: Capture) -> tuple[int, int, int]:
-    """The grid in programs, as Triton counts it: workgroups on AMD GPUs, blocks on NVIDIA's."""
+    """The grid in programs, as Triton counts it: workgroups on AMD GPUs, clusters of blocks on NVIDIA's."""
     if capture.cuda_launch is not None:
-        return capture.cuda_launch.grid
+        return captured_shape(capture).programs
     dispatch = capture.dispatch
     x, y, z = (
         (size + group - 1) // max(group, 1)
@@ -64,7 +88,9 @@ def variant_shape(capture: Capture, path: Path) -> Shape | None:
     try:
         row = json.loads(beside.read_text("utf-8"))
         problem = misshapen(row, _SHAPE)
-        if problem is None and (len(row["grid"]) != 3 or min(*row["grid"], row["threads"]) < 1):
+        if problem is None and (
+            len(row["grid"]) != 3 or min(*row["grid"], row["threads"], row.get("ctas", 1)) < 1
+        ):
             problem = f"no grid: {row['grid']} programs of {row['threads']} threads"
     except (OSError, ValueError) as error:
         problem = f"it cannot be read: {error}"
@@ -73,7 +99,23 @@ def variant_shape(capture: Capture, path: Path) -> Shape | None:
     if row["sha256"] != hashlib.sha256(path.read_bytes()).hexdigest():
         return None
     x, y, z = row["grid"]
-    shape = Shape((x, y, z), row["threads"], row["shared"])
-    if shape.programs == programs(capture) and shape.threads == captured_threads(capture):
+    shape = Shape((x, y, z), row["threads"], row["shared"], row.get("ctas", 1))
+    before = captured_shape(capture)
+    if shape == replace(before, shared=shape.shared if before.shared is None else before.shared):
         return None
+    _check_scratch(capture, path, row.get("scratch", 0))
     return shape
+
+
+def _check_scratch(capture: Capture, path: Path, needed: int) -> None:
+    """The memory that Triton gives a kernel for itself is the captured launch's: as large as that needed."""
+    if not needed:
+        return
+    record = triton_record.read(capture.path)
+    x, y, z = captured_shape(capture).groups
+    had = (record.row.get("scratch") or 0) * x * y * z if record is not None else 0
+    if needed > had:
+        raise UsageError(
+            f"{path}: as it is launched, the kernel takes {needed} bytes of scratch memory (TMA descriptors, "
+            f"for one); the captured launch had {had}"
+        )

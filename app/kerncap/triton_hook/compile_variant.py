@@ -10,6 +10,7 @@ Triton cache is neither read nor written.
 import hashlib
 import json
 import linecache
+import math
 import os
 import shutil
 import sys
@@ -170,7 +171,11 @@ def build(directory, output, override):
             "grid": grid + [1] * (3 - len(grid)),
             "threads": made.metadata.num_warps * made.metadata.target.warp_size,
             "shared": made.metadata.shared,
+            "ctas": getattr(made.metadata, "num_ctas", 1) if target.backend == "cuda" else 1,
         }
+        # As Triton's launcher allocates it: for every block.
+        scratch = getattr(made.metadata, "global_scratch_size", 0) or 0
+        document["scratch"] = scratch * document["ctas"] * math.prod(document["grid"])
         for path, data in (
             (output + ".launch.json", json.dumps(document, indent=2).encode() + b"\n"),
             (output, binary),

@@ -70,6 +70,13 @@ def _code(result):
     return binary, types.SimpleNamespace(**values)
 
 
+def _of_workers():
+    """What Inductor sets in its workers: they use torch's own ptxas, where torch brings one."""
+    name = "TRITON_PTXAS_PATH"
+    ptxas = os.path.join(os.path.dirname(os.path.abspath(sys.modules["torch"].__file__)), "bin", "ptxas")
+    return {name: ptxas} if name not in os.environ and os.access(ptxas, os.X_OK) else {}
+
+
 @watch.guarded
 def _loaded(result, tuner):
     def source():
@@ -81,7 +88,7 @@ def _loaded(result, tuner):
         return ASTSource(_live(tuner), meta["signature"], meta["constants"], meta["configs"][0])
 
     binary, metadata = _code(result)
-    watch.record(binary, metadata, source)
+    watch.record(binary, metadata, source, _of_workers())
 
 
 def _grid(tuner, config, arguments, keywords):

@@ -98,8 +98,10 @@ def _target(target):
 
 
 @guarded
-def record(binary, metadata, source):
-    """Writes a kernel down. `source()` returns its ASTSource; it may raise Unsupported."""
+def record(binary, metadata, source, variables=None):
+    """Writes a kernel down. `source()` returns its ASTSource; it may raise Unsupported. `variables`: what the
+    environment had more where it was compiled.
+    """
     kernel_id = COMPILED(metadata.name, binary)
     digest = hashlib.sha256(binary).hexdigest()
     name = digest + ".json"
@@ -118,9 +120,10 @@ def record(binary, metadata, source):
         "kernel": metadata.name,
         "target": _target(metadata.target),
         "shared": getattr(metadata, "shared", None),
+        "scratch": getattr(metadata, "global_scratch_size", None),
         "environment": {
             key: value
-            for key, value in os.environ.items()
+            for key, value in {**os.environ, **(variables or {})}.items()
             if key.startswith(_ENVIRONMENT) and not key.startswith(_NOT_KEPT)
         },
     }

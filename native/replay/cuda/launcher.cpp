@@ -27,6 +27,13 @@ std::uint64_t monotonic_ns() {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
+// Whether a captured attribute does not belong to a launch of other clusters.
+bool is_replaced(int attribute, std::uint32_t cluster) {
+  return attribute == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ||
+         attribute == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION ||
+         (attribute == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE && cluster <= 1);
+}
+
 }  // namespace
 
 Launcher::Launcher(Runtime& runtime, const Agent&, bool, bool timestamps) : runtime_(runtime) {
@@ -84,6 +91,7 @@ struct Launcher::Prepared {
 Launcher::Prepared::Prepared(const Launch& launch, CUstream stream) {
   const snapshot::CudaLaunchRecord& shape = launch.shape->record;
   for (const snapshot::CudaLaunchAttribute& kept : launch.shape->attributes) {
+    if (launch.reshaped && is_replaced(kept.id, launch.cluster)) continue;
     CUlaunchAttribute attribute{};
     attribute.id = static_cast<CUlaunchAttributeID>(kept.id);
     std::memcpy(attribute.value.bytes, kept.value, sizeof attribute.value.bytes);
@@ -96,6 +104,13 @@ Launcher::Prepared::Prepared(const Launch& launch, CUstream stream) {
     CUlaunchAttribute attribute{};
     attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     attribute.value.cooperative = 1;
+    attributes.push_back(attribute);
+  }
+  if (launch.reshaped && launch.cluster > 1) {
+    CUlaunchAttribute attribute{};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim.x = launch.cluster;
+    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
     attributes.push_back(attribute);
   }
   config.gridDimX = shape.grid[0], config.gridDimY = shape.grid[1], config.gridDimZ = shape.grid[2];

@@ -17,7 +17,10 @@ struct Launch {
   // parameters, packed.
   abi::hsa_kernel_dispatch_packet_t packet{};
   double limit_seconds = 60;
-  bool reshaped = false;  // its grid and block are the packet's, not those of `shape`
+  // Its grid and block are the packet's, and blocks run in clusters of `cluster` along x (0 or 1: in none);
+  // not those of `shape`.
+  bool reshaped = false;
+  std::uint32_t cluster = 0;
   const snapshot::CudaLaunch* shape = nullptr;
   std::uint64_t parameter_bytes = 0;
 };

@@ -118,7 +118,9 @@ void complete_launch(Launch& launch, const snapshot::CaptureReader& capture, con
   }
   if (record.shared_carveout >= 0)
     module.set(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, record.shared_carveout, "the carve-out");
-  if (record.non_portable_cluster > 0)
+  constexpr std::uint32_t kPortableCluster =
+      8;  // blocks; CUDA C++ Programming Guide, "Thread Block Clusters"
+  if (record.non_portable_cluster > 0 || launch.cluster > kPortableCluster)
     module.set(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, "a cluster of a non-portable size");
 }
 

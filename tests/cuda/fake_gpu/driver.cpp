@@ -580,8 +580,20 @@ CUresult launch_plain(CUpti_driver_api_trace_cbid id, const cuLaunchKernel_param
                  p.sharedMemBytes,
                  pack(p.f, p.kernelParams, p.extra)});
 }
+// A line a launch, where a file is named: its grid and block along x, dynamic shared memory, cluster along x.
+void write_down(const CUlaunchConfig& c) {
+  const char* path = std::getenv("FAKE_CUDA_LAUNCHES");
+  if (path == nullptr) return;
+  unsigned cluster = 0;
+  for (unsigned i = 0; i < c.numAttrs; ++i) {
+    if (c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) cluster = c.attrs[i].value.clusterDim.x;
+  }
+  std::ofstream(path, std::ios::app) << c.gridDimX << ' ' << c.blockDimX << ' ' << c.sharedMemBytes << ' '
+                                     << cluster << '\n';
+}
 CUresult launch_ex(CUpti_driver_api_trace_cbid id, const cuLaunchKernelEx_params& p) {
   const CUlaunchConfig& c = *p.config;
+  write_down(c);
   return launch(id, p, c.hStream,
                 {p.f,
                  {c.gridDimX, c.gridDimY, c.gridDimZ},

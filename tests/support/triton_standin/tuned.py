@@ -9,7 +9,9 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import floats, start
 
 CONFIGS = [
-    triton.Config({"VARIANT": variant}, num_warps=warps) for variant, warps in ((0, 4), (1, 8), (2, 4))
+    triton.Config({"VARIANT": 0}, num_warps=8, num_stages=4),  # launched as the next one, with more memory
+    triton.Config({"VARIANT": 1}, num_warps=8),
+    triton.Config({"VARIANT": 2}, num_warps=4, num_ctas=2),
 ]
 
 

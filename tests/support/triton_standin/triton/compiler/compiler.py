@@ -11,6 +11,7 @@ from triton.backends.compiler import GPUTarget
 class Options:
     num_warps: int = 4
     num_stages: int = 3
+    num_ctas: int = 1
     arch: str = "sm90"
 
 
@@ -39,12 +40,8 @@ class CompiledKernel:
 
 def compile(src, target=None, options=None):
     target = target or GPUTarget("cuda", 90, 32)
-    values = {
-        **vars(Backend().parse_options(options or {})),
-        "target": target,
-        "name": src.fn.__name__,
-        "shared": 0,
-    }
+    values = vars(Backend().parse_options(options or {}))
+    values = {**values, "target": target, "name": src.fn.__name__, "shared": 64 * values["num_stages"]}
     variant = src.constants.get((src.fn.arg_names.index("VARIANT"),), 0)
     with open(os.environ["TRITON_STANDIN_CODE"].format(variant), "rb") as file:
         code = file.read()

@@ -2,11 +2,12 @@
 
 
 class Config:
-    def __init__(self, kwargs, num_warps=4, num_stages=3):
-        self.kwargs, self.num_warps, self.num_stages = kwargs, num_warps, num_stages
+    def __init__(self, kwargs, num_warps=4, num_stages=3, num_ctas=1):
+        self.kwargs, self.num_warps, self.num_stages, self.num_ctas = kwargs, num_warps, num_stages, num_ctas
 
     def all_kwargs(self):
-        return {**self.kwargs, "num_warps": self.num_warps, "num_stages": self.num_stages}
+        options = {"num_warps": self.num_warps, "num_ctas": self.num_ctas, "num_stages": self.num_stages}
+        return {**self.kwargs, **options}
 
 
 class Autotuner:

@@ -32,10 +32,31 @@ def load(code, name):
     return function
 
 
-def launch(function, grid, threads, arguments):
+class Attribute(ctypes.Structure):
+    """CUlaunchAttribute: CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, with three numbers in 64 bytes."""
+
+    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int), ("values", ctypes.c_uint * 16)]
+
+
+class Config(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = [
+        ("sizes", ctypes.c_uint * 7),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(Attribute)),
+        ("count", ctypes.c_uint),
+    ]
+
+
+def launch(function, grid, metadata, arguments):
+    """As Triton's launcher does it: `num_ctas` blocks, a cluster, are one program."""
     pointers = (ctypes.c_void_p * len(arguments))(
         *(ctypes.cast(ctypes.byref(a), ctypes.c_void_p) for a in arguments)
     )
-    sizes = [ctypes.c_uint(n) for n in (*grid, threads, 1, 1, 0)]
-    check(cuda.cuLaunchKernel(function, *sizes, None, pointers, None))
+    ctas = metadata.num_ctas
+    cluster = Attribute(4, 0, (ctas, 1, 1))
+    sizes = (grid[0] * ctas, *grid[1:], 32 * metadata.num_warps, 1, 1, metadata.shared)
+    config = Config(sizes, None, ctypes.pointer(cluster), int(ctas > 1))
+    check(cuda.cuLaunchKernelEx(ctypes.byref(config), function, pointers, None))
     check(cuda.cuCtxSynchronize())

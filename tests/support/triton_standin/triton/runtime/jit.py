@@ -26,10 +26,11 @@ class JITFunction:
     def __getitem__(self, grid):
         return lambda *arguments, **keywords: self.run(*arguments, grid=grid, **keywords)
 
-    def run(self, *arguments, grid, num_warps=4, num_stages=3, **constexprs):
+    def run(self, *arguments, grid, num_warps=4, num_stages=3, num_ctas=1, **constexprs):
         from triton.runtime.driver import launch, load
 
-        key = (num_warps, num_stages, *sorted(constexprs.items()))
+        options = {"num_warps": num_warps, "num_stages": num_stages, "num_ctas": num_ctas}
+        key = (*options.values(), *sorted(constexprs.items()))
         if key not in self._loaded:
             kinds = {"c_ulong": "*fp32", "c_float": "fp32", "c_int": "i32"}
             signature = {
@@ -37,11 +38,11 @@ class JITFunction:
                 for name, value in zip(self.arg_names, arguments, strict=False)
             }
             signature.update(dict.fromkeys(constexprs, "constexpr"))
-            options = {"num_warps": num_warps, "num_stages": num_stages}
             made = compile(ASTSource(self, signature, constexprs, {}), options=options)
-            self._loaded[key] = load(made.kernel, made.metadata.name)
+            self._loaded[key] = load(made.kernel, made.metadata.name), made.metadata
         grid = grid(constexprs) if callable(grid) else grid
-        launch(self._loaded[key], (*grid, 1, 1)[:3], 32 * num_warps, arguments)
+        function, metadata = self._loaded[key]
+        launch(function, (*grid, 1, 1)[:3], metadata, arguments)
 
 
 def jit(fn):

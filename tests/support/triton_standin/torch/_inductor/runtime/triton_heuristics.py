@@ -16,9 +16,9 @@ class CompileResult:
 
     def make_launcher(self): ...
 
-    def launcher_of(self, function):
+    def launcher_of(self, function, metadata):
         def launcher(*arguments, grid):
-            launch(function, grid, 32 * self.config.num_warps, arguments)
+            launch(function, grid, metadata, arguments)
 
         launcher.config = self.config
         return launcher
@@ -26,7 +26,7 @@ class CompileResult:
 
 class TritonCompileResult(CompileResult):
     def make_launcher(self):
-        return self.launcher_of(load(self.kernel.kernel, self.kernel.metadata.name))
+        return self.launcher_of(load(self.kernel.kernel, self.kernel.metadata.name), self.kernel.metadata)
 
 
 class StaticKernel:
@@ -39,6 +39,7 @@ class StaticKernel:
             None,
             folder,
         )
+        self.metadata = made.metadata
         values = made.metadata._asdict()
         path = os.path.join(folder, self.name)
         with open(path + ".cubin", "wb") as file:
@@ -60,7 +61,7 @@ class StaticTritonCompileResult(CompileResult):
     def make_launcher(self):
         if not self.kernel.cubin_path:
             self.reload_cubin_path()
-        return self.launcher_of(self.kernel.load_kernel())
+        return self.launcher_of(self.kernel.load_kernel(), self.kernel.metadata)
 
 
 class CachingAutotuner:
