@@ -65,6 +65,29 @@ def test_many_chunks_give_what_one_gives(types: MakeTypes, monkeypatch: pytest.M
     assert once.squares == pytest.approx(float(np.square(actual.astype(float) - expected).sum()))
 
 
+@pytest.mark.parametrize("dtype", ["f64", "f32", "i64", "f16", "i32"])
+@pytest.mark.parametrize("shift", [0, 16, 2])
+def test_whole_numbers_of_one_type_are_told_as_byte_by_byte(
+    types: MakeTypes, monkeypatch: pytest.MonkeyPatch, dtype: str, shift: int
+) -> None:
+    """`shift` bytes from the address of the first number on: with 2, the runs are no whole numbers."""
+    rng = np.random.default_rng(7)
+    expected = rng.random(3000).astype(DTYPES[dtype]) if dtype in compare.FLOATS else np.arange(3000)
+    expected = expected.astype(DTYPES[dtype])
+    actual = expected.copy()
+    actual[rng.choice(3000, 500, replace=False)] += 1
+    actual[2000:2400] += 3
+    found = differences(expected, actual)
+    found.runs["address"] += shift
+    seen = [compare.analyse(found, types(scalar(dtype)))]
+    monkeypatch.setattr("kerncap.core.elements._of_one_type", lambda *_: None)
+    seen.append(compare.analyse(found, types(scalar(dtype))))
+    fast, slow = (analysis.regions[1] for analysis in seen)
+    assert fast.mismatches == slow.mismatches > 0
+    names = ("dtype", "mismatch_bytes", "first", "worst", "max_ulp", "max_abs", "ulp_histogram", "squares")
+    assert [getattr(fast, name) for name in names] == [getattr(slow, name) for name in names]
+
+
 def test_overlapping_runs_are_counted_once(types: MakeTypes) -> None:
     one = differences(np.zeros(8, np.float32), np.ones(8, np.float32))
     runs = np.concatenate([one.runs, one.runs])

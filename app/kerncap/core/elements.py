@@ -56,14 +56,14 @@ def _chunks(differences: Differences) -> Iterator[npt.NDArray[np.void]]:
 
 
 def _gather(
-    runs: npt.NDArray[np.void], data: npt.NDArray[np.uint8]
-) -> tuple[Addresses, npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """(address, expected, found) of every byte of the runs, each address once."""
-    sizes = runs["bytes"].astype(np.int64)
+    runs: npt.NDArray[np.void], data: npt.NDArray[Any], width: int = 1
+) -> tuple[Addresses, npt.NDArray[Any], npt.NDArray[Any]]:
+    """(address, expected, found) of every `width` bytes of the runs, each address once."""
+    sizes = runs["bytes"].astype(np.int64) // width
     starts = np.cumsum(sizes) - sizes
     within = np.arange(int(sizes.sum()), dtype=np.int64) - np.repeat(starts, sizes)
-    addresses = (np.repeat(runs["address"].astype(np.int64), sizes) + within).astype(np.uint64)
-    at = np.repeat(runs["data_offset"].astype(np.int64), sizes) + within
+    addresses = (np.repeat(runs["address"].astype(np.int64), sizes) + within * width).astype(np.uint64)
+    at = np.repeat(runs["data_offset"].astype(np.int64) // width, sizes) + within
     expected, actual = data[at], data[at + np.repeat(sizes, sizes)]
     if len(addresses) > 1:  # neighbouring runs may share a block
         seen = np.maximum.accumulate(addresses)
@@ -76,14 +76,38 @@ def _gather(
 def elements(differences: Differences, types: TypeMap) -> Iterator[Elements]:
     """Every element that differs, by region and type."""
     for runs in _chunks(differences):
-        addresses, expected, actual = _gather(runs, differences.data)
         region = int(runs["region"][0])
+        whole = _of_one_type(runs, differences.data, types)
+        if whole is not None:
+            if len(whole.addresses):
+                yield whole
+            continue
+        addresses, expected, actual = _gather(runs, differences.data)
         for begin, end, layout, anchor in types.split(int(addresses[0]), int(addresses[-1]) + 1):
             lo, hi = np.searchsorted(addresses, [begin, end])
             if lo < hi:
                 part = (addresses[lo:hi], expected[lo:hi], actual[lo:hi])
                 name = types.arguments.get(anchor, "")
                 yield from _typed_elements(region, layout, anchor, name, *part)
+
+
+def _of_one_type(runs: npt.NDArray[np.void], data: npt.NDArray[np.uint8], types: TypeMap) -> Elements | None:
+    """The same, several times as fast, where runs are whole numbers of one type; else None."""
+    begin, end = int(runs["address"].min()), int((runs["address"] + runs["bytes"]).max())
+    (_, stop, layout, anchor), *more = types.split(begin, end)
+    field, size = layout.fields[0], layout.stride
+    if more or stop < end or field.size != size or field.count != 1 or size == 1:
+        return None
+    offsets = runs["address"] - np.uint64(anchor)
+    if int(np.bitwise_or.reduce(offsets | runs["bytes"] | runs["data_offset"])) % size:
+        return None
+    words: Any = data[: len(data) // size * size]
+    addresses, expected, actual = _gather(runs, words.view(_UNSIGNED[size]), size)
+    differ = expected != actual
+    chosen = (addresses[differ], expected[differ], actual[differ])
+    return Elements(
+        int(runs["region"][0]), layout, field.dtype, anchor, *chosen, types.arguments.get(anchor, "")
+    )
 
 
 def _typed_elements(
