@@ -141,6 +141,20 @@ def test_without_a_choice_the_configurations_are_told(tmp_path: Path) -> None:
     assert any(f"tuned: {CHOSEN}" in line for line in lines)
 
 
+def test_inductors_kernels_are_rebuilt_by_torchs_own_ptxas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TRITON_PTXAS_PATH", raising=False)
+    extract("triton_poi_tuned", tmp_path / "o", *program("compiled", "ptxas"))
+    record = triton_record.read(tmp_path / "o" / "capture")
+    assert record is not None
+    assert Path(record.environment["TRITON_PTXAS_PATH"]).parts[-2:] == ("bin", "ptxas")
+    extract("triton_poi_tuned", tmp_path / "plain", *program("compiled", "static"))
+    record = triton_record.read(tmp_path / "plain" / "capture")
+    assert record is not None
+    assert "TRITON_PTXAS_PATH" not in record.environment
+
+
 def test_where_inductor_keeps_no_source_it_says_so(tmp_path: Path) -> None:
     made = extract("triton_poi_tuned", tmp_path / "o", *program("compiled", "lost"))
     assert made.baseline["verdict"] == "IDENTICAL"

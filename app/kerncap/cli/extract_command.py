@@ -99,7 +99,8 @@ def show(result: ExtractResult) -> None:
     "--dispatch",
     type=click.IntRange(1, MOST_DISPATCHES),
     metavar="N",
-    help="Its N-th dispatch in its process (default 1; with --session: the next one).",
+    help="Its N-th dispatch in its process (default 1; with --session: the next one). Of a kernel named "
+    "otherwise than by its id, those by which an autotuner times it are not counted.",
 )
 @click.option(
     "--session",

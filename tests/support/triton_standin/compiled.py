@@ -1,6 +1,6 @@
 """A kernel as torch.compile has it: compiled elsewhere, loaded here, tuned, launched four times.
 `compiled.py HOW`: "static" is for a launcher of Inductor's own, "plain" for Triton's, "lost" has no way to
-the source.
+the source; "ptxas" is of a torch with a ptxas of its own.
 """
 
 import ctypes
@@ -10,6 +10,7 @@ import types
 from copy import copy
 from pathlib import Path
 
+import torch
 import triton
 from torch._inductor.runtime.triton_heuristics import (
     CachingAutotuner,
@@ -75,6 +76,11 @@ def of_worker():
     return CachingAutotuner(without, results)
 
 
+if how == "ptxas":  # torch brings one, which its workers use
+    torch.__file__ = str(Path(folder) / "__init__.py")
+    (Path(folder) / "bin").mkdir()
+    (Path(folder) / "bin" / "ptxas").write_text("")
+    (Path(folder) / "bin" / "ptxas").chmod(0o700)
 start()
 tuner = of_worker()
 tuner.precompile(reload_kernel=None if how == "lost" else generated)
