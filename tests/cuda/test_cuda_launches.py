@@ -95,6 +95,17 @@ def test_a_launch_that_fails_does_not_count(gpu: FakeGpu) -> None:
     assert rows(watched.snapshot)["nothing"][0] == watched.snapshot.total("dispatches") == 2000
 
 
+def test_launches_by_a_call_that_is_not_hooked_are_counted_by_their_records(gpu: FakeGpu) -> None:
+    """cuLaunchGrid, first when no record is made: from then on all are."""
+    stats = run(gpu, "old", 10_000).snapshot
+    found = rows(stats)
+    assert found["nothing_else"] == (5000, 5000)
+    assert found["nothing"][0] == 25_000
+    assert 15_000 < found["nothing"][1] < 25_000
+    assert next(k for k in stats.kernels if k.name == "nothing_else").grid == (96, 1, 1)
+    assert stats.total("lost") == 0
+
+
 def test_kernels_of_one_name_are_told_apart_whether_timed_or_not(gpu: FakeGpu) -> None:
     stats = run(gpu, "names", 5000, gpu.cubin(1)).snapshot
     by_calls = {k.calls: k for k in stats.kernels}

@@ -67,14 +67,14 @@ bool Activity::record_all(std::string* why) {
   return accepted(cupti().cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), why);
 }
 
-void Activity::launched(std::uint32_t correlation, Kernel& kernel, std::uint64_t nth) {
+void Activity::expect(std::uint32_t correlation, Kernel* kernel, std::uint64_t nth) {
   Slot& slot = slots_[correlation % kSlots];
   if (slot.correlation.exchange(0, std::memory_order_acq_rel) != 0) {
     live_.header().lost.fetch_add(1, std::memory_order_relaxed);
   } else {
     pending_.fetch_add(1, std::memory_order_relaxed);
   }
-  slot.kernel = &kernel;
+  slot.kernel = kernel;
   slot.nth = nth;
   slot.correlation.store(correlation, std::memory_order_release);
 }
@@ -174,6 +174,10 @@ void Activity::kernel_record(const CUpti_ActivityKernelPrefix& record) {
       slot.correlation.compare_exchange_strong(expected, 0)) {
     kernel = slot.kernel, nth = slot.nth;
     pending_.fetch_sub(1, std::memory_order_relaxed);
+    if (kernel == nullptr) {
+      kernel = kernels_.find_by_name(record);
+      nth = count(*kernel, record);
+    }
   } else if (take_of_graph(record, kernel)) {
     if (kernel == nullptr) kernel = kernels_.find_by_name(record);
   } else {

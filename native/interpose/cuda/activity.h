@@ -33,7 +33,11 @@ class Activity {
   // Whether records came of launches that nobody had counted, for all that.
   [[nodiscard]] bool found_uncounted() const { return found_uncounted_.load(std::memory_order_relaxed); }
   // A launch that its caller counted: the nth of its kernel. Any thread.
-  void launched(std::uint32_t correlation, Kernel& kernel, std::uint64_t nth);
+  void launched(std::uint32_t correlation, Kernel& kernel, std::uint64_t nth) {
+    expect(correlation, &kernel, nth);
+  }
+  // One that nobody counted: its record does.
+  void uncounted(std::uint32_t correlation) { expect(correlation, nullptr, 0); }
   // The launch came to nothing.
   void withdrawn(std::uint32_t correlation);
   // The same for the launch of a graph and the `kernels` of it that were counted: their records have its
@@ -64,7 +68,7 @@ class Activity {
   static constexpr std::uint32_t kSlots = 1u << 18;
   struct Slot {
     std::atomic<std::uint32_t> correlation{0};
-    Kernel* kernel = nullptr;
+    Kernel* kernel = nullptr;  // null: not counted
     std::uint64_t nth = 0;
   };
   // A launch of a graph some of whose kernels still have records to come. With more of them than that, the
@@ -78,6 +82,7 @@ class Activity {
   // Whether the record is of a kernel that was counted when its graph was launched; `kernel`: which, where
   // that is known.
   bool take_of_graph(const abi::CUpti_ActivityKernelPrefix& record, Kernel*& kernel);
+  void expect(std::uint32_t correlation, Kernel* kernel, std::uint64_t nth);
   bool is_counted(const abi::CUpti_ActivityKernelPrefix& record, const Kernel& kernel);
   void kernel_record(const abi::CUpti_ActivityKernelPrefix& record);
   std::uint64_t count(const Kernel& kernel, const abi::CUpti_ActivityKernelPrefix& record);

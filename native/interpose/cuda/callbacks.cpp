@@ -1,6 +1,8 @@
 // What CUPTI tells of the program's driver calls. Anything here runs in the program's threads, on every
 // launch.
+#include <algorithm>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "interpose/cuda/capture.h"
@@ -31,6 +33,11 @@ constexpr CUpti_CallbackId kLaunches[] = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel
                                           CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
                                           CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
                                           CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz};
+
+// Of these nothing is asked but whether there are any: their records count them.
+constexpr CUpti_CallbackId kOldLaunches[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuLaunch, CUPTI_DRIVER_TRACE_CBID_cuLaunchGrid,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchGridAsync, CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernelMultiDevice};
 
 constexpr CUpti_CallbackId kOthers[] = {CUPTI_DRIVER_TRACE_CBID_cuModuleLoad,
                                         CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData,
@@ -84,6 +91,10 @@ bool is_launch(CUpti_CallbackId id) {
   }
 }
 
+bool is_old_launch(CUpti_CallbackId id) {
+  return std::find(std::begin(kOldLaunches), std::end(kOldLaunches), id) != std::end(kOldLaunches);
+}
+
 bool is_per_thread(CUpti_CallbackId id) {
   return id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz ||
          id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz ||
@@ -128,6 +139,17 @@ void launch_ends(Process& process, const CUpti_CallbackData& data) {
   if (launch.capture == nullptr) return;
   const OwnCalls own;
   launch.capture->after(result);
+}
+
+void old_launch(Process& process, const CUpti_CallbackData& data) {
+  if (!launches_are_hooked()) return;
+  if (data.callbackSite == CUPTI_API_ENTER) {
+    process.sampling.hold(Sampling::kForUncounted, true);
+    process.activity.uncounted(data.correlationId);
+  } else if (data.functionReturnValue != nullptr &&
+             *static_cast<const CUresult*>(data.functionReturnValue) != CUDA_SUCCESS) {
+    process.activity.withdrawn(data.correlationId);
+  }
 }
 
 std::uint32_t current_device() {
@@ -286,6 +308,8 @@ void on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const 
   const auto& call = *static_cast<const CUpti_CallbackData*>(data);
   if (is_graph_launch(id)) {
     graph_launch(*p, id, call);
+  } else if (is_old_launch(id)) {
+    old_launch(*p, call);
   } else if (is_launch(id)) {
     if (call.callbackSite == CUPTI_API_ENTER) {
       launch_begins(*p, id, call);
@@ -299,6 +323,11 @@ void on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const 
   }
 }
 
+void enable_callbacks(std::span<const CUpti_CallbackId> ids, bool enable) {
+  for (const CUpti_CallbackId id : ids)
+    cupti().cuptiEnableCallback(enable ? 1 : 0, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
+}
+
 }  // namespace
 
 bool subscribe(std::string* why) {
@@ -307,7 +336,9 @@ bool subscribe(std::string* why) {
     if (result == CUPTI_SUCCESS) result = cupti().cuptiEnableCallback(1, subscriber, domain, id);
   };
   for (const CUpti_CallbackId id : kOthers) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
+  for (const CUpti_CallbackId id : kOldLaunches) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
   for (const CUpti_CallbackId id : graph_calls()) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
+  for (const CUpti_CallbackId id : graph_launches()) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
   enable(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_CREATED);
   enable(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED);
   enable(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
@@ -327,9 +358,11 @@ void watch_launches(Watching why, bool enable) {
   reasons = enable ? reasons | why : reasons & ~static_cast<unsigned>(why);
   const bool now = reasons != 0;
   if (now == before) return;
-  for (const CUpti_CallbackId id : kLaunches)
-    cupti().cuptiEnableCallback(now ? 1 : 0, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
+  enable_callbacks(kLaunches, now);
+  if (launches_are_hooked()) enable_callbacks(graph_launches(), now);
 }
+
+void graph_launches_are_hooked() { enable_callbacks(graph_launches(), false); }
 
 void watch_copies(bool enable) {
   for (const auto& [first, last] : kCopies) {

@@ -13,9 +13,9 @@ using namespace abi;  // NOLINT: the ABI's own names
 namespace {
 
 #define KERNCAP_CUDA_ID(call, name, symbol) CUPTI_DRIVER_TRACE_CBID_##call,
-constexpr CUpti_CallbackId kCalls[] = {CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
-                                       CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
-                                       CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate,
+constexpr CUpti_CallbackId kLaunches[] = {CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
+                                          CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz};
+constexpr CUpti_CallbackId kCalls[] = {CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate,
                                        CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate_v2,
                                        CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags,
                                        CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams,
@@ -44,6 +44,7 @@ void changed(Process& process, const CUpti_CallbackData& data, NodeChange change
 }  // namespace
 
 std::span<const CUpti_CallbackId> graph_calls() { return kCalls; }
+std::span<const CUpti_CallbackId> graph_launches() { return kLaunches; }
 
 void graph_call_begins(Process& process, CUpti_CallbackId id, const CUpti_CallbackData& data) {
   if (id != CUPTI_DRIVER_TRACE_CBID_cuGraphExecDestroy || !follows_graphs()) return;

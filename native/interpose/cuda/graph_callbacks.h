@@ -11,6 +11,7 @@ struct Process;
 
 // The ids to ask CUPTI for.
 std::span<const abi::CUpti_CallbackId> graph_calls();
+std::span<const abi::CUpti_CallbackId> graph_launches();
 
 // For any id; those of no graph are let pass.
 void graph_call_begins(Process& process, abi::CUpti_CallbackId id, const abi::CUpti_CallbackData& data);

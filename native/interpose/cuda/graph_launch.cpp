@@ -162,6 +162,7 @@ CountedGraphLaunch::CountedGraphLaunch(Process& process, CUgraphExec exec, CUstr
   if (tallies == nullptr) {
     in_launch.uncounted = true;
     process.sampling.hold(Sampling::kForGraphs, true);
+    watch_launches(kForGraphs, true);
     return;
   }
   std::uint64_t kernels = 0, long_ones = 0, least = UINT64_MAX;

@@ -101,7 +101,10 @@ void Process::start() {
     return;
   }
   const bool hooked = hook_launches();
-  if (hooked) activity.launches_are_counted();
+  if (hooked) {
+    activity.launches_are_counted();
+    graph_launches_are_hooked();
+  }
   if (!activity.start(&why) || (!hooked && !activity.record_all(&why))) {
     warn("kernels are not timed: " + why);
     if (!hooked) watch_launches(kWithoutRecords, true);

@@ -71,11 +71,16 @@ enum Watching : unsigned {
   kForRequest = 1,      // a capture is wanted: the nth launch has to be met
   kForNames = 2,        // a name alone does not tell which kernel it is
   kWithoutRecords = 4,  // CUPTI gives none
+  kForGraphs = 8,       // records of graphs that are not counted as they are launched have to be known
 };
+// CUPTI's callbacks for launches, and for those of graphs where these are hooked; elsewhere they are always
+// on.
 void watch_launches(Watching why, bool enable);
 
 // The callbacks of the driver's calls (callbacks.cpp). False, and why, where CUPTI refuses.
 bool subscribe(std::string* why);
+// Launches of graphs are hooked.
+void graph_launches_are_hooked();
 // Calls that move memory: told of only while a capture is under way, since each costs the program a little.
 void watch_copies(bool enable);
 

@@ -635,6 +635,13 @@ LAUNCHER(cuLaunchKernelEx_ptsz)(const CUlaunchConfig* c, CUfunction f, void** pa
   return launch_ex(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz, {c, f, parameters, extra});
 }
 
+// As it was before CUDA 4: block and parameters are the function's.
+EXPORT CUresult cuLaunchGrid(CUfunction f, int width, int height) {
+  const int params[4] = {};
+  return launch(CUPTI_DRIVER_TRACE_CBID_cuLaunchGrid, params, nullptr,
+                {f, {static_cast<unsigned>(width), static_cast<unsigned>(height), 1}, {32, 1, 1}, 0, {}});
+}
+
 EXPORT CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc function,
                                   void* user) {
   callback = function;

@@ -31,6 +31,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction, unsigned, unsigned, unsigned, uns
                                    unsigned, CUstream, void**);
 CUresult cuLaunchCooperativeKernel_ptsz(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
                                         unsigned, unsigned, CUstream, void**);
+CUresult cuLaunchGrid(CUfunction, int, int);
 CUresult cuLaunchKernelEx(const CUlaunchConfig*, CUfunction, void**, void**);
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig*, CUfunction, void**, void**);
 }
@@ -109,6 +110,14 @@ int main(int argc, char** argv) {
       check(launch(nothing), "cuLaunchKernel");
       if (i % 100 == 0) check(launch(table), "cuLaunchKernel");
     }
+  } else if (what == "old") {
+    for (int i = 0; i < times; ++i) check(launch(nothing), "cuLaunchKernel");
+    CUfunction old = get(module, "nothing_else");
+    for (int i = 0; i < times; ++i) {
+      check(launch(nothing), "cuLaunchKernel");
+      check(cuLaunchGrid(i % 2 == 0 ? old : nothing, 3, 1), "cuLaunchGrid");
+    }
+    cuLaunchGrid(old, 0, 1);  // fails
   } else if (what == "failing") {
     int failed = 0;
     for (int i = 0; i < times; ++i) failed += launch(nothing, i % 3 == 0 ? 0 : 1) != CUDA_SUCCESS;
