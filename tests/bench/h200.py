@@ -429,7 +429,7 @@ SECTIONS: dict[str, tuple[Callable[[Bench], None], float]] = {
     "times": (times, 70),
     "edit-loop": (edit_loop, 60),
     "validation": (validation, 100),
-    "interception": (interception, 150),
+    "interception": (interception, 230),
     "snapshot": (snapshot, 120),
 }
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 _LAUNCHES = 100_000
-_ROUNDS = 3
+_ROUNDS = 2
 
 
 def timed(body: Callable[[], object], repeats: int) -> list[float]:
@@ -44,13 +44,13 @@ def loops() -> None:
     with torch.no_grad():
         for _ in range(10):
             model(tokens)
-        found["decode"] = timed(lambda: model(tokens), 300)
+        found["decode"] = timed(lambda: model(tokens), 200)
         found["decode graph"] = []
         graph = torch.cuda.CUDAGraph()
         with contextlib.suppress(RuntimeError), torch.cuda.graph(graph):
             model(tokens)
         with contextlib.suppress(RuntimeError):
-            found["decode graph"] = timed(graph.replay, 300)
+            found["decode graph"] = timed(graph.replay, 200)
     print(json.dumps(found))
 
 
