@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from kerncap.tui.actions import REGISTRY, Action, bindings, keymap_problems, keys_of, shown_key
 from kerncap.tui.settings import Remembered, Settings, config_path
+from kerncap.tui.widgets.bars import StatusLine
+from kerncap.tui.workbench.engine import Engine, Facts, Opened
+from kerncap.tui.workbench.screen import WorkbenchScreen
 from tui.stage import five, stage
 
 
@@ -103,6 +107,39 @@ async def test_what_is_wrong_in_the_configuration_is_said_and_the_rest_holds(
         await st.show(*five())
         assert sentence in st.told()
         assert "mul_mat_vec_q" in st.text()
+
+
+async def test_what_is_wrong_in_it_stays_over_a_workbench_that_is_opened_at_once(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Engine, "start", lambda _: None)
+    path = config_path()
+    path.parent.mkdir(parents=True)
+    path.write_text('poll_ms = 99999999\n[keys]\n"workbench.nothing" = "x"\n')
+    settings = Settings.load()
+    assert settings.poll_ms == 60_000
+    async with stage(settings=settings, workbench=own_home / "isolated", command=None) as st:
+        await st.until_true(lambda: len(st.app.screen_stack) == 2)
+        bench = cast(WorkbenchScreen, st.app.screen)
+        facts = Facts("k", "k", "gfx942", iterations=(), problems=("an attempt is damaged",))
+        bench.post_message(Opened(facts))
+        await st.settle()
+        told = bench.query_one(StatusLine).text
+        assert "poll_ms = 99999999 is outside 10 to 60000 (0: " in told
+        assert "workbench.nothing" in told
+        assert "an attempt is damaged" in told
+        bench.post_message(Opened(Facts("k", "k", "gfx942", problems=("another",))))
+        await st.settle()
+        assert bench.query_one(StatusLine).text == "another"
+
+
+@pytest.mark.parametrize(("poll", "kept"), [(1, 10), (10, 10), (-5, 10), (60_000, 60_000), (0, None)])
+def test_how_often_files_are_looked_for_has_limits(own_home: Path, poll: int, kept: int | None) -> None:
+    path = own_home / "tui.toml"
+    path.write_text(f"poll_ms = {poll}\n")
+    settings = Settings.load(path)
+    assert settings.poll_ms == kept
+    assert bool(settings.problems) == (poll not in (10, 60_000, 0))
 
 
 async def test_the_configuration_can_be_read_again_while_it_runs() -> None:

@@ -174,10 +174,15 @@ class KerncapApp(KeysInOrder):
             ):
                 with contextlib.suppress(NotImplementedError, RuntimeError):
                     loop.add_signal_handler(number, self._on_signal, number)
-        if self._problems:
-            self.call_after_refresh(self._say_problems)
         if self.workbench is not None:
             self.call_after_refresh(self.open_workbench, self.workbench)
+
+    def unsaid_problems(self) -> list[str]:
+        """What is wrong with the configuration, for the first screen that the user sees to say, once."""
+        if self.workbench is not None and len(self.screen_stack) <= 1:
+            return []  # the workbench is about to be opened over it
+        problems, self._problems = self._problems, []
+        return problems
 
     def keymap_problems(self, name: str) -> list[str]:
         """What is wrong with the user's keymap for a screen, once."""

@@ -28,13 +28,14 @@ DEFAULT_THEME = "kerncap-dark"
 LOCAL_HZ = 4.0
 SSH_HZ = 2.0
 HZ_RANGE = (0.2, 30.0)
+POLL_RANGE = (10, 60_000)  # milliseconds
 
 TEMPLATE = """\
 # The terminal UI of kerncap. Everything here is optional; `?` lists the actions that [keys] can name.
 # theme = "kerncap-dark"     # or kerncap-light, ansi-dark, ansi-light, nord, gruvbox, ...
 # refresh_hz = 4             # how often figures are shown anew; over SSH the default is 2
 # mouse = true
-# poll_ms = 0                # > 0: look for saved files this often, not for notices (NFS, Lustre)
+# poll_ms = 0                # 10 to 60000: look for saved files this often, not for notices (NFS, Lustre)
 # editor = "vim"             # default: VISUAL, then EDITOR
 # editor_split = true        # inside tmux: the editor in a split beside the workbench
 
@@ -107,7 +108,12 @@ class Settings:
             problems.append(f"{where}: refresh_hz = {hertz:g} is outside {HZ_RANGE[0]:g} to {HZ_RANGE[1]:g}")
             hertz = min(max(hertz, HZ_RANGE[0]), HZ_RANGE[1])
         values["refresh_hz"] = hertz
-        values["poll_ms"] = values.get("poll_ms") or None
+        poll = values["poll_ms"] = values.get("poll_ms") or None
+        if poll is not None and not POLL_RANGE[0] <= poll <= POLL_RANGE[1]:
+            problems.append(
+                f"{where}: poll_ms = {poll} is outside {POLL_RANGE[0]} to {POLL_RANGE[1]} (0: off)"
+            )
+            values["poll_ms"] = min(max(poll, POLL_RANGE[0]), POLL_RANGE[1])
         keys = document.get("keys", {})
         keymap: dict[str, str] = {}
         if not isinstance(keys, dict):

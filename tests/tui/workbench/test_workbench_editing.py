@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -115,7 +116,52 @@ async def test_inside_tmux_it_is_a_split(out: Path, tmp_path: Path, monkeypatch:
         await bench.until(lambda: "in a split" in bench.told)
     words = (tmp_path / "arguments").read_text().splitlines()
     assert words[:6] == ["split-window", "-h", "-c", str(out), "-t", "%7"]
-    assert words[6] == f"vim -n +1 {out}/kernel_variant.cpp"
+    assert words[6].startswith("sh -c ")
+    assert words[6].endswith(f" vim -n +1 {out}/kernel_variant.cpp")
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("exit 3", "ended at once, with status 3. Set EDITOR, or `editor` in tui.toml; `i` edits here."),
+        ("exit 0", "ended at once; a save by what it started is noticed all the same."),
+        ("kill -9 $$", "ended at once, with status 137."),
+    ],
+)
+async def test_an_editor_in_a_split_that_ends_at_once_is_told(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, sentence: str
+) -> None:
+    # As tmux does: what is to run is one text for a shell, and is not waited for.
+    script(tmp_path / "tmux", 'for last; do :; done; sh -c "$last" >/dev/null 2>&1 &')
+    script(tmp_path / "an editor", body)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("TMUX", "x")
+    monkeypatch.setenv("TMPDIR", str(out))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    async with workbench(out, settings=Settings(editor="'an editor'")) as bench:
+        await bench.attempts(1)
+        await bench.pilot.press("e")
+        await bench.until(lambda: f"an editor {sentence}" in bench.told)
+        assert not list(out.glob("kerncap-editor-*"))
+
+
+async def test_an_editor_in_a_split_that_stays_is_left_alone(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(tmp_path / "tmux", 'for last; do :; done; sh -c "$last" >/dev/null 2>&1 &')
+    script(tmp_path / "ed", f"while [ ! -e {tmp_path}/end ]; do sleep 0.05; done; exit 1")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("TMUX", "x")
+    monkeypatch.setenv("TMPDIR", str(out))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    async with workbench(out, settings=Settings(editor="ed")) as bench:
+        await bench.attempts(1)
+        await bench.pilot.press("e")
+        await bench.until(lambda: "in a split" in bench.told)
+        await bench.until(lambda: not list(out.glob("kerncap-editor-*")), limit_s=10)
+        (tmp_path / "end").touch()
+        assert "in a split" in bench.told
+        assert not list(out.glob("kerncap-editor-*"))
 
 
 async def test_tmux_says_why_it_cannot(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ class KerncapScreen(Screen[None]):
     GROUP: ClassVar[str] = ""
     ESCAPE_TO_MINIMIZE: ClassVar[bool] = False
     AUTO_FOCUS = None
+    config_problems: tuple[str, ...] = ()  # of the configuration, said when the screen was opened
 
     def compose(self) -> ComposeResult:
         """The body, one line for a sentence, one line of keys."""
@@ -37,7 +38,8 @@ class KerncapScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """What the user's keymap says of this screen is checked when it is first opened."""
-        problems = self.kerncap.keymap_problems(self.GROUP)
+        problems = [*self.kerncap.unsaid_problems(), *self.kerncap.keymap_problems(self.GROUP)]
+        self.config_problems = tuple(problems)
         if problems:
             self.call_after_refresh(self.tell, ". ".join(problems), "warning", lasting=True)
 

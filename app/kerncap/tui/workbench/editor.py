@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shlex
 import shutil
+import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _LINE_FLAGS: dict[str, tuple[str, ...]] = {
@@ -23,6 +25,10 @@ _PLUS = frozenset(
     ("vi", "vim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "jed", "mg")
 )
 _TMUX_LIMIT_S = 5.0
+_AT_ONCE_S = 1.5  # an editor that ends before has not been used
+_LOOK_S = 0.05
+# What a split runs: how the editor ended, for as long as somebody wants to know. tmux's own shell may be any.
+_IN_SPLIT = 'f=$1; shift; "$@"; s=$?; [ -e "$f" ] && echo "$s" >"$f"; exit "$s"'
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,7 @@ class Outcome:
     sentence: str = ""
     failed: bool = False
     beside: bool = False
+    status: Path | None = None  # where a split writes how the editor ended; `ended_at_once` looks there
 
 
 def editor_words(configured: str | None, environment: Mapping[str, str] | None = None) -> list[str]:
@@ -76,6 +83,44 @@ async def in_split(arguments: list[str], directory: Path, *, aside: bool) -> Out
     pane = os.environ.get("TMUX_PANE")
     if pane:
         tmux += ["-t", pane]
+    status = _status_file()
+    if status is not None:
+        arguments = ["sh", "-c", _IN_SPLIT, "sh", str(status), *arguments]
+    outcome = await _split(tmux, arguments)
+    if outcome.failed and status is not None:
+        status.unlink(missing_ok=True)
+    return outcome if outcome.failed else replace(outcome, status=status)
+
+
+def _status_file() -> Path | None:
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="kerncap-editor-")
+    except OSError:
+        return None  # then nothing is said of its end
+    os.close(descriptor)
+    return Path(name)
+
+
+async def ended_at_once(status: Path, name: str) -> Outcome:
+    """What to say of an editor in a split, where it has ended by the time that one takes to come up."""
+    try:
+        for _ in range(round(_AT_ONCE_S / _LOOK_S)):
+            await asyncio.sleep(_LOOK_S)
+            code = status.read_text().strip()
+            if code == "0":
+                return Outcome(f"{name} ended at once; a save by what it started is noticed all the same.")
+            if code:
+                way_out = "Set EDITOR, or `editor` in tui.toml; `i` edits here."
+                return Outcome(f"{name} ended at once, with status {code}. {way_out}", failed=True)
+    except OSError:
+        pass  # somebody clears the directory for temporary files
+    finally:
+        with contextlib.suppress(OSError):
+            status.unlink(missing_ok=True)
+    return Outcome()
+
+
+async def _split(tmux: list[str], arguments: list[str]) -> Outcome:
     try:
         process = await asyncio.create_subprocess_exec(
             *tmux,

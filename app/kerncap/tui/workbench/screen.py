@@ -111,10 +111,10 @@ class WorkbenchScreen(Commands):
             self.views.source.say(self.replay_only)
             self.table.empty_text = "p times the captured kernel"
         self.load_sources()
-        if facts.problems:
-            self.tell(" ".join(facts.problems), "warning", lasting=True)
-        elif self.replay_only:
-            self.tell(self.replay_only, "warning", lasting=True)
+        problems = [*self.config_problems, *facts.problems]
+        self.config_problems = ()  # said when the screen was opened, and must not be covered at once
+        if problems or self.replay_only:
+            self.tell(" ".join(problems or [self.replay_only]), "warning", lasting=True)
         elif facts.iterations:
             resumed = "; the source is as in the last one" if facts.resumed else ""
             self.tell(f"{len(facts.iterations)} attempts of earlier sessions are here{resumed}.")

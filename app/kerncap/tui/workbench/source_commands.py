@@ -238,6 +238,16 @@ class SourceCommands(WorkbenchBase):
             with self.app.suspend():
                 outcome = await editor.in_place(words, self.directory)
             self.refresh()
+        self._tell_outcome(outcome)
+        self.reload_source()
+        if outcome.status is not None:
+            self._watch_split(outcome.status, words[0])
+
+    def _tell_outcome(self, outcome: editor.Outcome) -> None:
         if outcome.sentence:
             self.tell(outcome.sentence, "error" if outcome.failed else "information")
-        self.reload_source()
+
+    @work(group="editor", exit_on_error=False)
+    async def _watch_split(self, status: Path, name: str) -> None:
+        """Says where an editor in a split has ended at once."""
+        self._tell_outcome(await editor.ended_at_once(status, name))
