@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import sys
 
+from kerncap.cli import end_in_order
+
 
 def main() -> int:
-    """Returns the exit code; ctrl-C while it is being loaded ends it without a traceback, too."""
+    """Returns the exit code."""
     try:
+        end_in_order()
         from kerncap.cli.output import open_streams
         from kerncap.core.recompile import main as run
 
