@@ -23,6 +23,7 @@ from kerncap.core.native import (
     native_dir,
     native_path,
 )
+from kerncap.core.sim_settings import check_settings
 
 SIM_ARCHES = ("gfx942", "gfx90a", "gfx1100")
 SIM_READY = ("gfx942", "gfx90a")
@@ -229,10 +230,8 @@ def _wants_own_hip(environment: Mapping[str, str]) -> bool:
     still hide the machine's.
     """
     choice = environment.get("KERNCAP_SIM_HIP", "auto")
-    if choice in ("own", "system"):
+    if choice in ("own", "system"):  # else auto (sim_settings.py)
         return choice == "own"
-    if choice != "auto":
-        raise DeviceError(f"KERNCAP_SIM_HIP={choice!r} is neither own, system nor auto")
     soname = Path(SIM_HIP).name
     rocm = environment.get("ROCM_PATH", "/opt/rocm")
     places = [Path(rocm, "lib"), *(Path(p) for p in environment.get("LD_LIBRARY_PATH", "").split(":") if p)]
@@ -263,6 +262,7 @@ def child_environment(
     # With a path that holds no "/", ld.so would search for it: the interposer is named in full.
     changes["LD_PRELOAD"] = _joined(old.get("LD_PRELOAD"), native / INTERPOSER_HSA)
     if device.kind == "sim":
+        check_settings(old)
         runtime = native_path(SIM_RUNTIME)
         changes["KERNCAP_SIM"] = f"{device.arch}" + (f"x{device.count}" if device.count > 1 else "")
         hip = native / SIM_HIP

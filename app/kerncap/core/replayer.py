@@ -25,6 +25,8 @@ from kerncap.core.errors import (
     DeviceError,
     InconclusiveError,
     UsageError,
+    WorkloadError,
+    no_room_in,
 )
 from kerncap.core.faults import fault_text
 from kerncap.core.launch import Launch, emptied_launch
@@ -46,6 +48,7 @@ from kerncap.core.replies import (
     unescape,
 )
 from kerncap.core.scratch import scratch
+from kerncap.core.sim_settings import check_settings
 from kerncap.core.waiting import Wait, wait_readable
 
 __all__ = [
@@ -185,6 +188,7 @@ class Replayer:
                 environment["KERNCAP_CUDA_TIMER"] = "event"  # CUPTI is the profiler's
         elif self.device.kind == "sim":
             self._check_simulated()
+            check_settings(environment)
             runtime = str(native_path(SIM_RUNTIME))
             environment["KERNCAP_SIM"] = str(self.device.arch)
             # Above the replayer's own limit, which is the one that is reported.
@@ -307,6 +311,8 @@ class Replayer:
             raise InconclusiveError(text) if "calls back into the host" in text else UsageError(text)
         if kind == "damaged":
             raise DamagedCaptureError(text)
+        if no_room_in(text):
+            raise WorkloadError(text)
         raise DeviceError(
             text if kind != "collision" else f"{text}: the capture cannot be replayed in this process"
         )

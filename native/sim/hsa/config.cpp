@@ -27,7 +27,7 @@ bool number_from(const char* name, Number low, Number high, Number* out, std::st
   const char* text = get(name);
   if (text == nullptr) return true;
   Number value{};
-  if (!parse_number(text, &value) || value < low || value > high) {
+  if (!parse_number(text, &value) || !(value >= low && value <= high)) {  // also not a NaN
     *error = std::string(name) + "=" + text + " is not a number from " + std::to_string(low) + " to " +
              std::to_string(high);
     return false;
