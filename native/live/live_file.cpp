@@ -99,10 +99,11 @@ bool LiveFile::map(std::string* warning) {
   if (in_file) {
     const FileSizeGuard guard;
     int error = ::posix_fallocate(fd_, 0, static_cast<off_t>(kRowsOffset));
-    if (error == 0 && !back(kRowsOffset, rows_backed_, kRowBytes, kRowsChunk, kNamesOffset)) error = ENOSPC;
-    if (error == 0 && !back(kNamesOffset, names_backed_, 1, kNamesChunk, kMapBytes)) error = ENOSPC;
+    if (error == 0) error = back(kRowsOffset, rows_backed_, kRowBytes, kRowsChunk, kNamesOffset);
+    if (error == 0) error = back(kNamesOffset, names_backed_, 1, kNamesChunk, kMapBytes);
     if (error != 0) {
       *warning = "no room for " + path_ + ": " + std::strerror(error);
+      if (error == EFBIG) *warning += " (the limit on the size of files, ulimit -f)";
       return false;
     }
   }
@@ -129,18 +130,17 @@ LiveFile::~LiveFile() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-bool LiveFile::back(std::uint64_t start, std::uint64_t& backed, std::uint64_t end, std::uint64_t chunk,
-                    std::uint64_t limit) {
-  if (end <= backed) return true;
-  if (start + end > limit) return false;
-  if (fd_ < 0) return true;
+int LiveFile::back(std::uint64_t start, std::uint64_t& backed, std::uint64_t end, std::uint64_t chunk,
+                   std::uint64_t limit) {
+  if (end <= backed) return 0;
+  if (start + end > limit) return ENOSPC;
+  if (fd_ < 0) return 0;
   const FileSizeGuard guard;
   const std::uint64_t wanted = std::min((end + chunk - 1) / chunk * chunk, limit - start);
   const int error =
       ::posix_fallocate(fd_, static_cast<off_t>(start + backed), static_cast<off_t>(wanted - backed));
-  if (error != 0) return false;
-  backed = wanted;
-  return true;
+  if (error == 0) backed = wanted;
+  return error;
 }
 
 void LiveFile::reserve_ahead() {
@@ -157,9 +157,9 @@ std::uint32_t LiveFile::add_row(const NewRow& values) {
   const std::uint32_t index = row_count_ + 1;
   const std::uint64_t name_end = name_bytes_ + values.name.size() + values.demangled.size();
   if (index >= kMaxRows) return 0;
-  if (!back(kRowsOffset, rows_backed_, (std::uint64_t{index} + 1) * kRowBytes, kRowsChunk, kNamesOffset))
+  if (back(kRowsOffset, rows_backed_, (std::uint64_t{index} + 1) * kRowBytes, kRowsChunk, kNamesOffset) != 0)
     return 0;
-  if (!back(kNamesOffset, names_backed_, name_end, kNamesChunk, kMapBytes)) return 0;
+  if (back(kNamesOffset, names_backed_, name_end, kNamesChunk, kMapBytes) != 0) return 0;
   char* names = map_ + kNamesOffset;
   Row& row = this->row(index);
   row.id = values.id;

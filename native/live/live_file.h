@@ -52,9 +52,10 @@ class LiveFile {
  private:
   LiveFile() = default;
   bool map(std::string* warning);
-  // Makes sure that bytes up to `end` of a part that starts at `start` are backed by the disk.
-  bool back(std::uint64_t start, std::uint64_t& backed, std::uint64_t end, std::uint64_t chunk,
-            std::uint64_t limit);
+  // Makes sure that bytes up to `end` of a part that starts at `start` are backed by the disk. 0, or the
+  // error.
+  int back(std::uint64_t start, std::uint64_t& backed, std::uint64_t end, std::uint64_t chunk,
+           std::uint64_t limit);
 
   std::string path_;
   int fd_ = -1;

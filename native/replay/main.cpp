@@ -7,6 +7,7 @@
 // --no-write-tracking treats a simulated device as hardware, which does not tell what a dispatch stores to,
 // and whose memory the host may not touch; --no-timestamps, as if dispatches had none of their own.
 // kerncap-replay-cuda is the same for captures of NVIDIA GPUs (backend.h).
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -140,6 +141,8 @@ Failure attempt(const Step& step) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // At the limit on the size of files a write is to fail, with a sentence, and not to end the process.
+  ::signal(SIGXFSZ, SIG_IGN);
   Options options;
   Prepared prepared;
   int status = 0;

@@ -58,7 +58,8 @@ void throw_io(const std::string& what, const std::string& path, int error_number
   char text[256];
   // The GNU variant returns the text, which need not be in `text`.
   const char* reason = ::strerror_r(error_number, text, sizeof text);
-  throw IoError(what + " " + path + ": " + reason, error_number);
+  const char* limit = error_number == EFBIG ? " (the limit on the size of files, ulimit -f)" : "";
+  throw IoError(what + " " + path + ": " + reason + limit, error_number);
 }
 
 bool all_zero(const void* data, std::size_t bytes) {

@@ -127,6 +127,46 @@ def test_a_full_stdout_is_exit_5(words: list[str], reproducer: Path, tmp_path: P
 
 
 @built
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["replay", "REP", "--dump", "dump"],
+        ["watch", "--once", "REP"],
+        ["extract", "advance", "-o", "out", "--", "PROGRAM"],
+        ["profile", "-o", "report.json", "--", "PROGRAM"],
+    ],
+)
+def test_a_limit_on_the_size_of_files_is_told_as_that(
+    words: list[str], reproducer: Path, tmp_path: Path
+) -> None:
+    import resource
+
+    from support.build import build_program
+
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))
+
+    copy = tmp_path / "rep"
+    shutil.copytree(reproducer, copy)
+    stands_for = {"REP": str(copy), "PROGRAM": str(build_program("in_place").executable)}
+    done = kerncap(*(stands_for.get(word, word) for word in words), cwd=tmp_path, preexec_fn=few)
+    assert done.returncode == 5, done.stderr
+    assert "ulimit -f" in done.stderr
+    assert "No space left" not in done.stderr
+
+
+@built
+@pytest.mark.parametrize("words", [["replay"], ["validate"], ["validate", "--strict"]])
+def test_a_directory_is_no_variant(words: list[str], reproducer: Path, tmp_path: Path) -> None:
+    (tmp_path / "built").mkdir()
+    (tmp_path / "built/optimized.hsaco").touch()
+    for given, such in ((".", "the optimized.hsaco of `make"), ("built", "built/optimized.hsaco")):
+        done = kerncap(*words, str(reproducer), "--hsaco", given, cwd=tmp_path)
+        assert done.returncode == 2
+        assert f"{given} is a directory; --hsaco takes a code object, such as {such}" in done.stderr
+
+
+@built
 def test_too_few_descriptors_and_a_directory_that_is_gone(reproducer: Path, tmp_path: Path) -> None:
     import resource
 
@@ -150,6 +190,9 @@ def test_no_room_is_exit_5_whoever_meets_it() -> None:
     assert isinstance(
         unwritable("x", shutil.Error([("a", "b", "[Errno 28] No space left on device")])), WorkloadError
     )
+    too_large = unwritable("x", OSError(27, "File too large"))
+    assert isinstance(too_large, WorkloadError)
+    assert too_large.message.endswith("File too large; raise the limit on the size of files (ulimit -f)")
     assert isinstance(explained(OSError(24, "Too many open files")), InconclusiveError)
     assert isinstance(explained(PermissionError(13, "Permission denied", "x")), UsageError)
     assert explained(ZeroDivisionError()) is None
@@ -176,6 +219,38 @@ def test_an_interruption_in_a_destructor_is_not_lost() -> None:
         last = Last()
         del last
         time.sleep(2)
+
+
+EARLY = """
+import os, signal, sys
+class Early:
+    def find_spec(self, name, path=None, target=None):
+        if name == "kerncap.AFTER":
+            for number in NUMBERS:
+                os.kill(os.getpid(), number)
+sys.meta_path.insert(0, Early())
+from kerncap.MODULE import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("numbers", ["[15]", "[15, 15, 15]", "[1, 15, 2]", "[2, 15]"])
+@pytest.mark.parametrize(("module", "after"), [("cli", "cli.entry"), ("cli.recompile", "core.recompile")])
+def test_signals_while_it_is_being_loaded_are_130(module: str, after: str, numbers: str) -> None:
+    text = EARLY.replace("MODULE", module).replace("AFTER", after).replace("NUMBERS", numbers)
+    environment = {**os.environ, "PYTHONPATH": str(APP)}
+    words = [sys.executable, "-c", text, "list"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 130, done.stderr
+    assert done.stderr in ("kerncap: interrupted\n", "interrupted\n")
+
+
+def test_what_is_ignored_stays_ignored_while_it_is_being_loaded() -> None:
+    text = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)" + EARLY
+    text = text.replace("MODULE", "cli").replace("AFTER", "cli.entry").replace("NUMBERS", "[1]")
+    environment = {**os.environ, "PYTHONPATH": str(APP)}
+    done = subprocess.run([sys.executable, "-c", text, "--version"], env=environment, timeout=60)
+    assert done.returncode == 0
 
 
 LATE = """

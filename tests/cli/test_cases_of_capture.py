@@ -108,7 +108,7 @@ def test_a_disk_that_fills_up(tmp_path: Path) -> None:  # C5
     pipes = {"capture_output": True, "text": True, "timeout": 120, "preexec_fn": limit}
     done = subprocess.run(words, cwd=tmp_path, env=environment, **pipes)  # type: ignore[call-overload]
     assert done.returncode == 5
-    assert "memory.pre" in done.stderr
+    assert "memory.pre: File too large (the limit on the size of files, ulimit -f)" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -179,6 +179,7 @@ def test_no_room_for_statistics_does_not_end_the_program() -> None:
         assert run.finish() == 0
         assert run.out == bare.stdout
         assert "kerncap: statistics are not shown: no room for" in run.err
+        assert "File too large (the limit on the size of files, ulimit -f)" in run.err
         assert run.snapshot().processes == []
 
 

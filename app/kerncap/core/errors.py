@@ -79,25 +79,33 @@ class Interrupted(KeyboardInterrupt):
         self.message = message
 
 
-def no_room_in(text: str) -> bool:
-    """Whether what a tool has said is that the disk is full."""
-    return any(os.strerror(number) in text for number in (errno.ENOSPC, errno.EDQUOT))
+# What there is no room for, and the way out.
+_ROOM = {
+    errno.ENOSPC: "make room, or name another place",
+    errno.EDQUOT: "make room, or name another place",
+    errno.EFBIG: "raise the limit on the size of files (ulimit -f)",
+}
+
+
+def no_room_in(text: str) -> int:
+    """The error number where what a tool has said is that the disk is full, or a file over the limit on its
+    size; else 0.
+    """
+    return next((number for number in _ROOM if os.strerror(number) in text), 0)
 
 
 def unwritable(
     what: str | os.PathLike[str], error: OSError, otherwise: type[KerncapError] = UsageError
 ) -> KerncapError:
-    """The error for `what`, which could not be written: a WorkloadError where there is no room, else
-    `otherwise`.
+    """The error for `what`, which could not be written: a WorkloadError where there is no room, or where a
+    limit on the size of files is met, else `otherwise`.
     """
     if isinstance(error, shutil.Error):  # of a whole tree: what its first file says
         first = str(error.args[0][0][2] if isinstance(error.args[0], list) else error)
-        error = OSError(errno.ENOSPC if no_room_in(first) else errno.EIO, first)
+        error = OSError(no_room_in(first) or errno.EIO, first)
     reason = error.strerror or str(error)
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return WorkloadError(
-            f"{os.fspath(what)} cannot be written: {reason}; make room, or name another place"
-        )
+    if error.errno in _ROOM:
+        return WorkloadError(f"{os.fspath(what)} cannot be written: {reason}; {_ROOM[error.errno]}")
     return otherwise(f"{os.fspath(what)} cannot be written: {reason}")
 
 
@@ -109,7 +117,7 @@ def explained(error: BaseException) -> KerncapError | None:
         return InconclusiveError("there is not enough memory (ulimit -v, or a container's limit)")
     if not isinstance(error, OSError):
         return None
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in _ROOM:
         return unwritable(error.filename or "stdout, or a file,", error)
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return InconclusiveError("too many files are open; raise the limit (ulimit -n)")

@@ -92,8 +92,12 @@ def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
     value it has no place for.
     """
     path = find_variant(capture, hsaco)
+    made = "optimized.cubin" if capture.cuda_launch else "optimized.hsaco"
+    if path.is_dir():
+        there = (path / made).is_file()
+        such = Path(hsaco, made) if there else f"the {made} of `make recompile`"
+        raise UsageError(f"{hsaco} is a directory; --hsaco takes a code object, such as {such}")
     if not path.is_file():
-        made = "optimized.cubin" if capture.cuda_launch else "optimized.hsaco"
         raise UsageError(f"{hsaco}: there is no such file; `make recompile` writes {made}")
     changed = newer_source(path)
     if changed is not None:

@@ -83,8 +83,8 @@ def run_tool(
     """Run a tool as an argument list. Its whole process group ends with it, at the limit, and when `cancel`
     is set.
 
-    Raises DeviceError where it cannot be started, WorkloadError where the disk is full, CompileError where
-    the limit is reached or it was cancelled.
+    Raises DeviceError where it cannot be started, WorkloadError where the disk has no room for what it makes,
+    CompileError where the limit is reached or it was cancelled.
     """
     try:
         process = subprocess.Popen(
@@ -110,11 +110,17 @@ def run_tool(
         _end(process)
         raise
     finished = Finished(process.returncode, output.decode("utf-8", "replace"))
-    if finished.code and (no_room_in(finished.output) or finished.code == -signal.SIGBUS):
-        # A linker that maps its output gets SIGBUS where a page of it finds no room.
-        said = finished.output.rstrip() or "it was ended by SIGBUS, as where the disk is full"
+    if finished.code and (no_room_in(finished.output) or finished.code in _NO_ROOM):
+        said = finished.output.rstrip() or _NO_ROOM.get(finished.code, "")
         raise WorkloadError(f"{Path(words[0]).name} found no room for what it makes: {said}")
     return finished
+
+
+# What ends a tool without a word. A linker that maps its output gets SIGBUS where a page of it finds no room.
+_NO_ROOM = {
+    -signal.SIGBUS: "it was ended by SIGBUS, as where the disk is full",
+    -signal.SIGXFSZ: "it was ended by SIGXFSZ, at the limit on the size of files (ulimit -f)",
+}
 
 
 def _collect(process: subprocess.Popen[bytes], timeout_s: float, cancel: threading.Event | None) -> bytes:
