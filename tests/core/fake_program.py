@@ -44,6 +44,7 @@ class Kernel:
         self.calls = document.get("calls", 1)
         self.ns = document.get("ns", 1000)
         self.every = document.get("every", 1)
+        self.code_hash = xxhash.xxh64_intdigest(str(document.get("code", "")).encode())
         self.id = names.id_text(xxhash.xxh64_intdigest(f"{self.symbol}{document.get('code', '')}".encode()))
         self.index = 0
         self.done = 0
@@ -98,6 +99,7 @@ class Program:
         row["name_offset"], row["name_length"] = self.add_name(kernel.symbol)
         row["demangled_offset"], row["demangled_length"] = self.add_name(kernel.name)
         row["kind"] = 1
+        row["code_hash"] = kernel.code_hash
         row["min_ns"] = np.iinfo(np.uint64).max
         self.header["row_count"] = kernel.index
 

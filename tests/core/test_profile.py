@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from kerncap.cli.profile_command import show
 from kerncap.core.control import process_start
 from kerncap.core.errors import DeviceError, UsageError
 from kerncap.core.profile import profile
+from kerncap.core.runtimes import linked_runtimes
 
 Fake = Callable[..., list[str]]
 
@@ -44,9 +46,22 @@ def test_children_are_counted_each_under_its_own_pid_and_merged_by_kernel(fake: 
     ]
 
 
-def test_same_name_in_two_code_objects_stays_two_kernels(fake: Fake) -> None:
+def test_same_name_in_two_code_objects_stays_two_kernels(
+    fake: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
     kernels = [{"name": "k", "code": "a", "calls": 1}, {"name": "k", "code": "b", "calls": 2}]
-    assert sorted(k.calls for k in profile(fake(kernels=kernels)).kernels) == [1, 2]
+    report = profile(fake(kernels=[*kernels, {"name": "other", "code": "c", "calls": 9}]))
+    assert sorted(k.calls for k in report.kernels) == [1, 2, 9]
+    codes = {k.code_hash for k in report.kernels}
+    assert len(codes) == 3
+    show(report, 5)
+    lines = capsys.readouterr().out.splitlines()
+    for kernel in report.kernels:
+        (line,) = (line for line in lines if kernel.short_id in line)
+        if kernel.name == "k":  # told apart by the beginning of its code object's hash
+            assert line.endswith(f"  k  (code {kernel.code_hash[:6]})")
+        else:
+            assert line.endswith("  other")
 
 
 def test_lost_and_rejected_are_said(fake: Fake) -> None:
@@ -101,7 +116,24 @@ def test_timeout_ends_the_program_and_its_children(fake: Fake, tmp_path: Path) -
 def test_program_without_gpu_names_the_reason(fake_natives: Path) -> None:
     report = profile([sys.executable, "-c", "import time; time.sleep(0.3)"])
     assert report.dispatches == 0
-    assert any("loaded no GPU runtime" in w for w in report.warnings)
+    (told,) = (w for w in report.warnings if "dispatch was seen" in w)
+    assert told.endswith("No GPU runtime (libamdhip64, libhsa-runtime64, libcuda) was seen in it.")
+
+
+def test_program_that_ends_before_it_can_be_looked_at(fake_natives: Path, tmp_path: Path) -> None:
+    report = profile(["true"])
+    assert any("was seen in it, which ended before there was much to see" in w for w in report.warnings)
+    (tmp_path / "nothing.c").write_text("int main(void) { return 0; }")
+    runtime = str(fake_natives / "sim" / "libhsa-runtime64.so.1")
+    words = ["cc", "nothing.c", "-o", "nothing", "-Wl,--no-as-needed", runtime]
+    subprocess.run(words, cwd=tmp_path, check=True, timeout=60)
+    report = profile(["./nothing"])
+    told = next(w for w in report.warnings if w.startswith("no dispatch was seen. "))
+    # Either it was seen with the runtime in it, or its file says that it has that.
+    assert "libhsa-runtime64.so.1" in told
+    assert "dispatched no kernel" in told
+    assert linked_runtimes("./nothing") == ["libhsa-runtime64.so.1"]
+    assert linked_runtimes("true") == linked_runtimes("nowhere") == linked_runtimes(sys.executable) == []
 
 
 def test_program_that_loads_a_runtime_and_dispatches_nothing(fake_natives: Path) -> None:

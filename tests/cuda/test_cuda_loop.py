@@ -122,7 +122,7 @@ def test_program_of_another_sort_says_why_nothing_was_seen(tmp_path: Path) -> No
     subprocess.run(["cc", "-static", tmp_path / "p.c", "-o", tmp_path / "p"], check=True, timeout=60)
     report = kerncap.profile([str(tmp_path / "p")], device="cuda")
     (warning,) = report.warnings
-    assert warning.startswith("no dispatch was seen. It loaded no GPU runtime")
+    assert warning.startswith("no dispatch was seen. No GPU runtime")
 
 
 def test_replay_and_validate_take_the_captured_kind_of_device(isolated: Path) -> None:

@@ -346,6 +346,17 @@ async def test_the_detail_pane_has_everything() -> None:
         assert "8.192 us to 16.38 us" in text
 
 
+async def test_kernels_of_one_name_are_told_apart_by_their_code() -> None:
+    long = "void ns::" + "a_name_that_does_not_fit_" * 8 + "(int)"
+    twins = [kernel(i, long, code_hash=f"{i}23456789abcdef0", mean_ns=9000 - i) for i in (1, 2)]
+    async with stage() as st:
+        await st.show(*twins, kernel(3, "other", mean_ns=10))
+        rows = [line for line in st.text().splitlines() if " hip " in line and "a_name" in line]
+        assert ["(code 123456)" in row for row in rows] == [True, False]
+        assert ["(code 223456)" in row for row in rows] == [False, True]
+        assert "other (code" not in " ".join(st.text().split())
+
+
 async def test_the_detail_pane_speaks_of_an_nvidia_gpu_as_cuda_does() -> None:
     devices = ("0\tsm_90\tnvptx64-nvidia-cuda--sm_90\tNVIDIA H200",)
     async with stage() as st:

@@ -51,7 +51,7 @@ def lives_on(terminal: Terminal) -> None:
         (lambda _: ["/bin/true"], r"No dispatch was seen"),
         (lambda _: [sys.executable, "-c", CRASH], r"failed \(ended by SIGSEGV\) before any dispatch"),
         (lambda _: [sys.executable, "-c", FLOOD], r"No dispatch was seen"),
-        (lambda _: [sys.executable, "-c", "print('no GPU')"], r"It loaded no GPU runtime"),
+        (lambda _: [sys.executable, "-c", "print('no GPU')"], r"No GPU runtime"),
     ],
     ids=["missing", "not executable", "ends at once", "crashes", "prints 100 MB", "uses no GPU"],
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import xxhash
 
 from kerncap.cli.output import emit_json, json_option, plain_table, say
 from kerncap.cli.parameters import PATH
@@ -18,7 +19,7 @@ from kerncap.core.codeobject import CodeObject, Kernel, read_file
 from kerncap.core.device_words import words_of
 from kerncap.core.dwarf import parameters_by_kernel, with_names
 from kerncap.core.errors import DamagedCaptureError, KerncapError, UsageError
-from kerncap.core.names import one_line
+from kerncap.core.names import id_text, one_line
 from kerncap.core.units import duration, size
 
 SCHEMA = "kerncap-inspect/1"
@@ -51,6 +52,7 @@ def _object_document(code: CodeObject) -> dict[str, Any]:
     document: dict[str, Any] = {
         "offset": code.offset,
         "bytes": len(code.data),
+        "hash": id_text(xxhash.xxh64_intdigest(code.data)),
         "compressed": code.compressed,
         "version": code.version,
         "linked": not code.relocatable,
@@ -85,7 +87,7 @@ def _file(path: Path, as_json: bool) -> int:
         packed = ", compressed" if document["compressed"] else ""
         say(
             f"code object at {document['offset']}: {document['target']}, v{document['version']}, "
-            f"{size(document['bytes'])}{packed}{state}"
+            f"{size(document['bytes'])}{packed}{state}, code {document['hash']}"
         )
         if document["problem"]:
             say(f"  {document['problem']}")

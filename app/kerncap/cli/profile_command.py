@@ -21,7 +21,7 @@ from kerncap.cli.output import (
 )
 from kerncap.cli.parameters import PATH, SECONDS
 from kerncap.core.files import write_json
-from kerncap.core.names import base_name, one_line
+from kerncap.core.names import base_name, code_marks, one_line
 from kerncap.core.profile import KernelReport, ProfileReport, profile, profile_session
 from kerncap.core.units import many
 from kerncap.core.workload import parse_command
@@ -88,8 +88,11 @@ def _table(report: ProfileReport, top: int) -> None:
     if not kernels:
         return
     headings = _headings(report.clock)
+    marks = {ident: f"  ({mark})" for ident, mark in code_marks(report.kernels).items()}
     if not sys.stdout.isatty():
-        rows = [_cells(i, k, printable(one_line(k.name))) for i, k in enumerate(kernels, 1)]
+        rows = [
+            _cells(i, k, printable(one_line(k.name)) + marks.get(k.id, "")) for i, k in enumerate(kernels, 1)
+        ]
         say(plain_table(headings, rows, left=(1, 8)))
         return
     from rich.console import Console
@@ -115,7 +118,7 @@ def _table(report: ProfileReport, top: int) -> None:
             )
     for i, kernel in enumerate(kernels, 1):
         name = one_line(kernel.name if width >= 140 else base_name(kernel.name))
-        cells = _cells(i, kernel, name)
+        cells = _cells(i, kernel, name + marks.get(kernel.id, ""))
         shown = [cell for index, cell in enumerate(cells) if index not in hidden]
         table.add_row(*shown, style="dim" if kernel.kind == "runtime" else None)
     Console(highlight=False, markup=False, width=width).print(table)

@@ -15,7 +15,7 @@ from kerncap.core.devices import Device, full_environment
 from kerncap.core.errors import UsageError, WorkloadError
 from kerncap.core.layout import CaptureState, MemoryMode
 from kerncap.core.live import KernelStats, LiveReader
-from kerncap.core.names import matching, nearest, one_line, short_ids
+from kerncap.core.names import code_marks, matching, nearest, one_line, short_ids
 from kerncap.core.runtimes import RuntimeWatch, no_dispatch_reason
 from kerncap.core.units import by
 from kerncap.core.workload import Command, Ended, Workload
@@ -105,10 +105,11 @@ def kernel_lines(
     """
     short = short_ids(kernel.id for kernel in (of or kernels))
     known = configurations or {}
+    marks = code_marks(of or kernels)
     lines = []
     for kernel in kernels:
         total = f"{'~' * kernel.estimated}{kernel.total_ns / 1e6:.3f}"
-        name = one_line(kernel.name, 160)
+        name = one_line(kernel.name, 160) + (f"  ({marks[kernel.id]})" if kernel.id in marks else "")
         if known.get(kernel.id):
             name += f": {one_line(known[kernel.id], 160)}"
         lines.append(f"  {short[kernel.id]:<8} {kernel.calls:>9} calls {total:>12} ms  {name}")

@@ -22,7 +22,15 @@ class Named(Protocol):
     def symbol(self) -> str: ...
 
 
+class Coded(Named, Protocol):
+    """A kernel of which the code object is known, too."""
+
+    @property
+    def code_hash(self) -> str: ...
+
+
 K = TypeVar("K", bound=Named)
+C = TypeVar("C", bound=Coded)
 
 
 def base_name(demangled: str) -> str:
@@ -129,6 +137,21 @@ def short_ids(ids: Iterable[str], least: int = 6) -> dict[str, str]:
             need = max(need, common + 1)
         result[value] = value[:need]
     return result
+
+
+def code_marks(kernels: Iterable[C]) -> dict[str, str]:
+    """By id, for kernels whose name another code object has as well: "code 3f2a91", the beginning of the hash
+    of their own that tells them apart (`kerncap inspect FILE` shows it).
+    """
+    by_name: dict[str, list[C]] = {}
+    for kernel in kernels:
+        by_name.setdefault(kernel.name, []).append(kernel)
+    marks = {}
+    for same in by_name.values():
+        short = short_ids(kernel.code_hash for kernel in same) if len(same) > 1 else {}
+        if len(short) > 1:
+            marks.update({kernel.id: f"code {short[kernel.code_hash]}" for kernel in same})
+    return marks
 
 
 def is_id(pattern: str) -> bool:

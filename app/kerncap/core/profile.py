@@ -47,6 +47,7 @@ class KernelReport:
     lds_bytes: int
     scratch_bytes: int
     device_index: int
+    code_hash: str  # of its code object: kernels of one name may be of several
     estimated: bool  # total_ns is mean_ns times calls: only a sample of the dispatches was timed
 
     def to_json(self) -> dict[str, Any]:
@@ -160,6 +161,7 @@ def kernel_reports(kernels: Sequence[KernelStats]) -> list[KernelReport]:
                 lds_bytes=kernel.lds_bytes,
                 scratch_bytes=kernel.scratch_bytes,
                 device_index=kernel.device_index,
+                code_hash=kernel.code_hash,
                 estimated=kernel.estimated,
             )
         )

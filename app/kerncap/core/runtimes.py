@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 _INTERPOSER = "libkerncap_"
+_ENOUGH_LOOKS = 4  # over more than a tenth of a second
 _RUNTIME = re.compile(
     r"/(libamdhip64|libhsa-runtime64|libcuda|libcudart|libOpenCL|libze_loader|libvulkan|libhiprtc|libtorch_hip|"
     r"libtorch_cuda|librocblas|libhipblaslt|libkerncap_hsa|libkerncap_cuda)[^/]*\.so[^/]*\Z"
@@ -26,13 +27,16 @@ class RuntimeWatch:
         self.libraries: set[str] = set()
         self._next = 0.0
         self._interval = 0.02
+        self.looks = 0  # that found a process
 
     def look(self, pids: Callable[[], Iterable[int]]) -> None:
         """Adds the runtimes that the processes have mapped; costs nothing until it is time to look again."""
         if time.monotonic() < self._next:
             return
-        for pid in pids():
+        found = list(pids())
+        for pid in found:
             self.libraries |= mapped_runtimes(pid)
+        self.looks += bool(found)
         self._next = time.monotonic() + self._interval
         self._interval = min(self._interval * 2, 2.0)
 
@@ -84,6 +88,24 @@ def preload_obstacle(program: str) -> str | None:
     return None
 
 
+def linked_runtimes(program: str) -> list[str]:
+    """Names of the GPU runtimes that the program's file needs to start, itself; none where it is a script."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.dynamic import DynamicSection
+    from elftools.elf.elffile import ELFFile
+
+    path = program if "/" in program else shutil.which(program)
+    try:
+        with open(path or "", "rb") as file:
+            dynamic = ELFFile(file).get_section_by_name(".dynamic")
+            if not isinstance(dynamic, DynamicSection):
+                return []
+            names = {Path(str(vars(tag)["needed"])).name for tag in dynamic.iter_tags("DT_NEEDED")}
+    except (OSError, ELFError):
+        return []
+    return sorted(name for name in names if _RUNTIME.search(f"/{name}") and _INTERPOSER not in name)
+
+
 def no_dispatch_reason(program: str, watch: RuntimeWatch, kind: str = "rocm") -> str:
     """A sentence on why no dispatch was seen by a program that is watched on that kind of device."""
     cuda = kind == "cuda"
@@ -92,7 +114,16 @@ def no_dispatch_reason(program: str, watch: RuntimeWatch, kind: str = "rocm") ->
         return obstacle + "."
     runtimes = watch.runtimes()
     if not runtimes:
-        return "It loaded no GPU runtime (libamdhip64, libhsa-runtime64, libcuda)."
+        linked = linked_runtimes(program)
+        if linked:
+            return f"It is linked with {', '.join(linked)}, and dispatched no kernel."
+        # Seen, not loaded: a program is looked at now and then.
+        text = "No GPU runtime (libamdhip64, libhsa-runtime64, libcuda) was seen in it"
+        return (
+            f"{text}."
+            if watch.looks >= _ENOUGH_LOOKS
+            else f"{text}, which ended before there was much to see."
+        )
     text = f"It loaded {', '.join(runtimes)}, and dispatched no kernel."
     if not watch.interposed and not cuda:
         text += " kerncap's library was not in it: something cleared LD_PRELOAD on the way."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from kerncap.core.names import base_name, one_line
+from kerncap.core.names import base_name, code_marks, one_line
 from kerncap.tui.leaderboard import columns as c
 from kerncap.tui.leaderboard.ranking import Filter, Sort, Trends, keep_order, name_order, ordered, share
 from kerncap.tui.messages import Board
@@ -35,6 +35,7 @@ class BoardTable(LineTable):
         self._total_calls = 0
         self._fits: dict[str, bool] = {}
         self._names: dict[str, tuple[str, str]] = {}
+        self._marks: dict[str, str] = {}  # of kernels that share their name
         self._columns: list[tuple[c.Column, int]] = []
         self._arranged_for = (0, False)
 
@@ -60,6 +61,7 @@ class BoardTable(LineTable):
             shown = [k for k in kernels if fits[k.id]]
         if len(self._order) != len(kernels):  # within a run kernels are only added
             self._order = name_order(kernels)
+            self._marks = {ident: f"({mark})" for ident, mark in code_marks(kernels).items()}
         self.shown = ordered(shown, self.sort, self._order)
         if self.frozen:
             self.shown = keep_order(self.shown, self.keys)
@@ -166,7 +168,10 @@ class BoardTable(LineTable):
         if names is None:
             names = self._names[kernel.id] = (one_line(kernel.name), one_line(short_name(kernel.name)))
         whole, short = names
-        return whole if self.wide or len(whole) <= width else short
+        mark = self._marks.get(kernel.id)
+        room = width - len(mark) - 1 if mark else width
+        label = whole if self.wide or len(whole) <= room else short
+        return f"{fitted(label, min(len(label), room))} {mark}" if mark and room > 0 else label
 
 
 def short_name(name: str) -> str:
