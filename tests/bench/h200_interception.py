@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 _TORCH = Path(__file__).resolve().parent / "h200_torch.py"
-_PAIRS = 5
+_PAIRS = 4
 # Kernels of the loops of h200_torch.py, by a part of their names, and how often a run launches them.
 _KNOWN = {"FunctorOnSelf_add<float>": 2 * (1000 + 2 * 100_000)}
 _FIRST = 32  # launches of each kernel that are timed, however many there are
