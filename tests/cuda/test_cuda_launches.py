@@ -14,6 +14,7 @@ from kerncap.core.live import Snapshot
 
 FIRST = 2000  # launches of a process that are timed whatever its pace
 FIRST_OF_EACH = 32
+SHARE = 0.02 / 3e-6  # launches of a second that may be timed
 
 
 def run(gpu: FakeGpu, case: str, times: int, *more: object, timing: bool = True) -> Watched:
@@ -42,10 +43,11 @@ def test_a_program_that_launches_slowly_has_every_launch_timed(gpu: FakeGpu) -> 
 
 
 def test_one_that_launches_without_a_pause_is_counted_whole_and_timed_in_part(gpu: FakeGpu) -> None:
-    stats = run(gpu, "fast", 100_000).snapshot
+    watched = run(gpu, "fast", 100_000)
+    stats = watched.snapshot
     ((calls, timed),) = rows(stats).values()
     assert calls == stats.total("dispatches") == 100_000
-    assert FIRST <= timed == stats.total("timed") < 50_000
+    assert FIRST <= timed == stats.total("timed") <= FIRST + SHARE * watched.wall_s + 100
     assert (stats.total("lost"), stats.total("pending")) == (0, 0)
     assert sampled(stats)
 
@@ -117,9 +119,10 @@ def test_kernels_of_one_name_are_told_apart_whether_timed_or_not(gpu: FakeGpu) -
 
 
 def test_without_timing_there_is_no_record_and_every_launch_counts(gpu: FakeGpu) -> None:
-    stats = run(gpu, "fast", 5000, timing=False).snapshot
-    assert rows(stats) == {"nothing": (5000, 0)}
-    assert not sampled(stats)
+    watched = run(gpu, "fast", 5000, timing=False)
+    assert rows(watched.snapshot) == {"nothing": (5000, 0)}
+    assert not sampled(watched.snapshot)
+    assert watched.output.endswith("records 0\n")
 
 
 def test_while_a_capture_is_awaited_launches_count_in_order_and_are_timed(
@@ -157,7 +160,7 @@ def test_a_hooked_launch_costs_next_to_nothing(gpu: FakeGpu) -> None:
     )
     watched = run(gpu, "pace", 100_000)
     assert rows(watched.snapshot)["nothing"][0] == 20 * 100_000
-    assert float(watched.output.split()[-1]) - float(bare.stdout.split()[-1]) < 100
+    assert float(watched.output.split()[-3]) - float(bare.stdout.split()[-3]) < 100
 
 
 def graphs(gpu: FakeGpu, case: str, times: int, *, timing: bool = True, hooked: bool = True) -> Snapshot:
@@ -192,8 +195,9 @@ def test_kernels_of_graphs_count_without_timing(gpu: FakeGpu) -> None:
 def test_kernels_of_a_graph_that_is_not_known_are_counted_and_timed_by_their_records(gpu: FakeGpu) -> None:
     """Its nodes were disabled when it was updated."""
     stats = graphs(gpu, "unknown", 3000)
-    assert rows(stats) == {"saxpy": (6000, 6000)}
-    assert not sampled(stats)
+    ((calls, timed),) = rows(stats).values()
+    assert calls == stats.total("dispatches") == 5000 + 3000 * 2
+    assert FIRST + 3000 * 2 <= timed < calls
 
 
 def test_where_nothing_is_hooked_all_kernels_of_graphs_are_timed(gpu: FakeGpu) -> None:

@@ -82,6 +82,7 @@ void Kernels::module_loaded(CUcontext context, std::uint32_t module_id, const vo
   code->hash = store_.add(cubin, bytes);
   code->bytes = bytes;
   const std::unique_lock lock(mutex_);
+  if (context_.load(std::memory_order_relaxed) != context) context_.store(nullptr, std::memory_order_release);
   for (const auto& other : codes_) {
     if (other->hash == code->hash) code->cubin = other->cubin;
   }
@@ -109,8 +110,9 @@ void Kernels::module_unloading(CUcontext context, std::uint32_t module_id) {
 }
 
 void Kernels::context_created(CUcontext context) {
-  context_.store(contexts_.load() == 0 ? context : nullptr, std::memory_order_release);
-  contexts_.fetch_add(1, std::memory_order_release);
+  const std::unique_lock lock(mutex_);
+  context_.store(contexts_ == 0 ? context : nullptr, std::memory_order_release);
+  ++contexts_;
 }
 
 Kernel* Kernels::find(CUfunction function) {

@@ -101,7 +101,7 @@ class Kernels {
   std::atomic<bool> names_repeat_{false};
   std::atomic<std::uint64_t> handles_{1};         // changes when a handle may mean another kernel
   std::atomic<std::uint64_t> names_{1};           // and when a name may
-  std::atomic<unsigned> contexts_{0};             // that there ever were
+  unsigned contexts_ = 0;                         // that there ever were
   std::atomic<abi::CUcontext> context_{nullptr};  // if there was only one
   std::vector<std::unique_ptr<Code>> codes_;
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::unique_ptr<Kernel>> kernels_;  // by id and device

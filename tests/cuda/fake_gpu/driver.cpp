@@ -62,6 +62,7 @@ struct Record {
   std::string name;
 };
 std::deque<Record> records;
+std::size_t records_made = 0;
 std::set<std::string> record_names;
 
 bool is_enabled(int domain, std::uint32_t id) {
@@ -305,7 +306,7 @@ int fake::run_kernel(const KernelRun& run, std::uint32_t correlation, std::uint6
   const int failed = run.function->entry(run.grid, run.block, packed.data());
   record.end = now_ns() + 1;
   const std::lock_guard lock(mutex);
-  if (recorded) records.push_back({record, run.function->name});
+  if (recorded) records.push_back({record, run.function->name}), ++records_made;
   return failed;
 }
 
@@ -640,6 +641,11 @@ EXPORT CUresult cuLaunchGrid(CUfunction f, int width, int height) {
   const int params[4] = {};
   return launch(CUPTI_DRIVER_TRACE_CBID_cuLaunchGrid, params, nullptr,
                 {f, {static_cast<unsigned>(width), static_cast<unsigned>(height), 1}, {32, 1, 1}, 0, {}});
+}
+
+EXPORT std::size_t fake_records_made() {
+  const std::lock_guard lock(mutex);
+  return records_made;
 }
 
 EXPORT CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc function,

@@ -200,6 +200,7 @@ int main(int, char** argv) {
     CHECK(cuGraphExecUpdate_v2(exec, chain.graph, nullptr));
     CHECK(cuGraphNodeSetEnabled(exec, first, 0));
     CHECK(cuGraphDestroy(chain.graph));
+    for (int k = 0; k < 5000; ++k) Call(y, x, 0).launch();  // until not every launch is timed
   } else if (name == "names") {
     other_saxpy = loaded(argv[2]);
     Chain chain;
