@@ -9,6 +9,8 @@ import pytest
 from driving import Watched, capture, watch
 from fake_machine import FakeGpu
 
+import kerncap
+from kerncap.cli.profile_command import show
 from kerncap.core.layout import CaptureState
 from kerncap.core.live import Snapshot
 
@@ -50,6 +52,24 @@ def test_one_that_launches_without_a_pause_is_counted_whole_and_timed_in_part(gp
     assert FIRST <= timed == stats.total("timed") <= FIRST + SHARE * watched.wall_s + 100
     assert (stats.total("lost"), stats.total("pending")) == (0, 0)
     assert sampled(stats)
+
+
+def test_a_profile_of_it_estimates_the_total_from_the_mean(
+    gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in gpu.environment.items():
+        monkeypatch.setenv(name, value)
+    report = kerncap.profile(list(map(str, gpu.launches("fast", 100_000))), device="cuda", stdout=2)
+    (kernel,) = report.kernels
+    assert (kernel.calls, kernel.estimated, report.sampling) == (100_000, True, True)
+    assert kernel.total_ns == pytest.approx(kernel.mean_ns * 100_000)
+    assert kernel.min_ns <= kernel.mean_ns <= kernel.max_ns
+    assert kernel.percent == 100.0
+    assert report.warnings == []
+    show(report, 5)
+    shown = capsys.readouterr().out
+    assert f"100000 dispatches of 1 kernel, {kernel.timed} timed (a sample); the program ran" in shown
+    assert f"~{kernel.total_ns / 1e6:.3f}" in shown
 
 
 def test_windows_open_again_and_again(gpu: FakeGpu) -> None:
