@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -11,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from svg_cells import differences
+from test_workbench_pictures import DRAWN_WITH, SNAPSHOTS, iterations
+from textual import __version__ as textual_version
 
 from kerncap.core.candidates import CandidateResult, as_recorded
 from kerncap.core.errors import KerncapError, UsageError
@@ -287,6 +291,16 @@ async def test_a_kernel_that_was_not_tuned_says_what_to_do(triton: Path) -> None
         assert "num_warps=2" in bench.shows("config")
 
 
+def test_a_kernel_that_cannot_be_rebuilt_has_its_reason(triton: Path) -> None:
+    found = row(reason="it was compiled of a .ttir file")
+    for name in ("module", "function", "constexprs", "options", "declared", "candidates", "modules"):
+        del found[name]
+    (triton / "capture/triton.json").write_text(json.dumps(found))
+    read = configuration.read_configuration(triton)
+    assert read is not None
+    assert (read.none, read.tried) == ("It cannot be rebuilt: it was compiled of a .ttir file", ())
+
+
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50), (40, 12)])
 async def test_time_and_difference_are_in_view(triton: Path, tries: Tries, size: tuple[int, int]) -> None:
     tries.go.release(3)
@@ -305,6 +319,32 @@ async def test_time_and_difference_are_in_view(triton: Path, tries: Tries, size:
             view = bench.screen.views.view("config")
             at = bench.shows("config").splitlines().index(line)
             assert at - view.scroll_offset.y < view.size.height
+
+
+@pytest.mark.skipif(textual_version != DRAWN_WITH, reason=f"pictures were drawn with Textual {DRAWN_WITH}")
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+async def test_the_picture_of_the_pane(
+    triton: Path, tries: Tries, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    iterations(triton)
+    (triton / "kernel_variant.py").write_text(VARIANT.replace('"num_warps": 2', '"num_warps": 4'))
+    async with workbench(triton, size=size) as bench:
+        await bench.until(lambda: bench.screen.model.ready)
+        await bench.until(lambda: bench.screen.views.source._coloured is not None)
+        bench.screen.table.select("2")
+        await bench.pilot.press("T")
+        tries.go.release(2)
+        await shown(bench, "4.100 us")
+        bench.screen.tell("")
+        await bench.pilot.pause(0.3)
+        svg = bench.app.export_screenshot()
+        tries.go.release(2)
+    kept = SNAPSHOTS / f"configuration-{size[0]}x{size[1]}.svg"
+    if os.environ.get("KERNCAP_UPDATE_SNAPSHOTS"):
+        kept.write_text(svg)
+    fresh = tmp_path / kept.name
+    fresh.write_text(svg)
+    assert not differences(svg, kept.read_text()), f"{fresh} differs from {kept}"
 
 
 def test_pinned_is_read_as_python_and_compared_by_its_values(triton: Path) -> None:

@@ -62,6 +62,8 @@ def read_configuration(directory: Path) -> Configuration | None:
         return None
     record = triton_record.read(directory / "capture")
     assert record is not None
+    if record.reason is not None:
+        return Configuration(pinned, none=f"It cannot be rebuilt: {record.reason}")
     try:
         rows = as_recorded(directory)
     except UsageError as error:

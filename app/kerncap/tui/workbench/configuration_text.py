@@ -65,7 +65,7 @@ def _candidates(found: Configuration, width: int) -> list[Line]:
     same = [f"{n}={found.tried[0].values[n]}" for n in names if n not in varying]
     lines: list[Line] = [[(CANDIDATES, "heading"), (f"  {_what(found)}", "dim")]]
     lines += _table(found, varying, width)
-    legend = f"{_PINNED} pinned   {_CHOSEN} chosen by the autotuner   time: by the pinned one's"
+    legend = f"{_PINNED} pinned   {_CHOSEN} chosen by the autotuner   time: against the pinned one's"
     lines += _said(legend, width, "dim")
     if same:
         lines += _said(f"the same in all: {', '.join(same)}", width, "dim")
