@@ -4,6 +4,8 @@ fake driver for the GPU.
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,12 @@ import pytest
 from fake_machine import FakeGpu
 
 import kerncap
-from kerncap.core import triton_record
+from kerncap.core import records, triton_record
 from kerncap.core.candidates import candidates
+from kerncap.core.control import CaptureRequest, Session
+from kerncap.core.devices import Device, full_environment
 from kerncap.core.errors import UsageError
+from kerncap.core.layout import CaptureState
 from kerncap.core.recompile import recompile
 
 STANDIN = Path(__file__).resolve().parents[1] / "support" / "triton_standin"
@@ -38,6 +43,7 @@ def extract(kernel: str, out: Path, *words: str, dispatch: int = 1) -> Any:
     return kerncap.extract(kernel, list(words), device="cuda", dispatch=dispatch, output=out, stdout=2)
 
 
+@pytest.mark.parametrize("hooked", [True, False])
 @pytest.mark.parametrize(
     ("words", "kernel", "kind"),
     [
@@ -45,8 +51,17 @@ def extract(kernel: str, out: Path, *words: str, dispatch: int = 1) -> Any:
         (program("compiled", "static"), "triton_poi_tuned", "inductor"),
     ],
 )
-def test_each_configuration_is_a_kernel_of_its_kind(words: list[str], kernel: str, kind: str) -> None:
+def test_each_configuration_is_a_kernel_of_its_kind(
+    words: list[str],
+    kernel: str,
+    kind: str,
+    hooked: bool,
+    gpu: FakeGpu,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The first one was launched when no other kernel had its name: it is told apart all the same."""
+    for name, value in (gpu.environment if hooked else gpu.unhookable).items():
+        monkeypatch.setenv(name, value)
     report = kerncap.profile(words, device="cuda", stdout=2)
     assert [(k.name, k.kind) for k in report.kernels] == [(kernel, kind)] * 3
     assert sorted(k.calls for k in report.kernels) == [1, 1, 5]
@@ -80,6 +95,16 @@ def test_a_plain_name_means_what_the_autotuner_chose(words: list[str], kernel: s
 
 def test_launches_are_counted_from_the_choice_on(tmp_path: Path) -> None:
     assert extract("tuned", tmp_path / "o", *program("tuned"), dispatch=3).dispatch == 4
+
+
+def test_the_next_launch_is_none_of_the_autotuners(tmp_path: Path) -> None:
+    """As from the leaderboard of a program that runs: whichever comes next, by name."""
+    with Session.create() as session:
+        session.request_capture(CaptureRequest("tuned", tmp_path / "capture", nth=0))
+        environment = full_environment(Device("cuda", "sm_90"), session.directory)
+        subprocess.run(program("tuned"), env=environment, timeout=60, capture_output=True, check=False)
+        assert session.status().state == CaptureState.DONE
+    assert records.read(tmp_path / "capture").dispatch.nth_of_kernel == 2
 
 
 def test_an_id_means_what_it_says(tmp_path: Path) -> None:
@@ -125,6 +150,15 @@ def test_a_cluster_of_blocks_is_one_program(tmp_path: Path) -> None:
         "launched as 1x1x1 programs of 128 threads in 1 blocks; captured were 1x1x1 programs of 128 "
         "threads in 2 blocks" in judged.warnings
     )
+
+
+def test_more_scratch_memory_than_was_captured_is_refused(tmp_path: Path) -> None:
+    extract("tuned", tmp_path / "o", *program("tuned"))
+    built = recompile(tmp_path / "o").object
+    beside = Path(f"{built}.launch.json")
+    beside.write_text(json.dumps({**json.loads(beside.read_text()), "grid": [2, 1, 1], "scratch": 256}))
+    with pytest.raises(UsageError, match=r"takes 256 bytes of scratch memory .*; the captured launch had 0"):
+        kerncap.validate(tmp_path / "o", built, device="cuda")
 
 
 def test_a_choice_that_is_only_written_down_is_taken_in_a_second_run(tmp_path: Path) -> None:
