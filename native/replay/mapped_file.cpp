@@ -16,9 +16,10 @@
 namespace kerncap::replay {
 namespace {
 
-// Each extent is a mapping of its own, in two places, and a process may have 65530 of them
-// (vm.max_map_count).
+// Each extent, each repeat and each gap between them is a mapping of its own, in two places, and a process
+// may have 65530 of them (vm.max_map_count).
 constexpr std::size_t kMostExtents = 8192;
+constexpr std::size_t kFewestExtents = 1024;
 
 // Where which file is mapped: for the signal handler, which only reads it. Never freed.
 struct Mapping {
@@ -87,32 +88,33 @@ MappedFile::~MappedFile() {
   for (const int fd : fds_) ::close(fd);
 }
 
-void MappedFile::open(const std::string& path, std::uint64_t bytes, snapshot::Stripes stripes) {
+void MappedFile::open(const std::string& path, std::uint64_t bytes, snapshot::Layout layout) {
   path_ = path;
   bytes_ = bytes;
-  stripes_ = stripes;
+  layout_ = std::move(layout);
   if (bytes == 0) return;
-  for (std::uint32_t i = 0; i < stripes.files; ++i) {
+  for (std::uint32_t i = 0; i < layout_.stripes.files; ++i) {
     const std::string name = snapshot::Stripes::name(path, i);
     const int fd = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) snapshot::throw_io("cannot open", name, errno);
     fds_.push_back(fd);
   }
-  find_extents();
+  find_parts();
   // Holes are anonymous memory that nobody writes to: to read one of the file would take memory for its
   // zeros.
   void* const at = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) snapshot::throw_io("cannot map", path, errno);
   data_ = static_cast<const unsigned char*>(at);
   ::madvise(at, bytes, MADV_HUGEPAGE);  // the one huge page of zeros; no matter if it is refused
-  for (const Range& extent : extents_) {
-    map_part(extent.base, extent.bytes, static_cast<unsigned char*>(at) + extent.base, PROT_READ, MAP_SHARED);
+  for (const Part& part : parts_) {
+    map_part(part.from, part.range.bytes, static_cast<unsigned char*>(at) + part.range.base, PROT_READ,
+             MAP_SHARED);
   }
 }
 
-void MappedFile::map_part(std::uint64_t offset, std::uint64_t bytes, void* at, int protection,
+void MappedFile::map_part(std::uint64_t from, std::uint64_t bytes, void* at, int protection,
                           int flags) const {
-  const snapshot::Stripes::Place place = stripes_.place(offset);
+  const snapshot::Stripes::Place place = layout_.stripes.place(from);
   const std::string name = snapshot::Stripes::name(path_, place.file);
   if (::mmap(at, bytes, protection, flags | MAP_FIXED, fds_[place.file], static_cast<off_t>(place.offset)) ==
       MAP_FAILED) {
@@ -123,7 +125,7 @@ void MappedFile::map_part(std::uint64_t offset, std::uint64_t bytes, void* at, i
 
 std::vector<Range> MappedFile::extents_of(std::uint32_t number, std::uint64_t block) const {
   std::vector<Range> extents;
-  const std::uint64_t bytes = stripes_.length(number, bytes_);
+  const std::uint64_t bytes = layout_.stripes.length(number, bytes_);
   const auto length = static_cast<off_t>(bytes);
   for (off_t at = 0; at < length;) {
     const off_t data = ::lseek(fds_[number], at, SEEK_DATA);
@@ -143,45 +145,85 @@ std::vector<Range> MappedFile::extents_of(std::uint32_t number, std::uint64_t bl
   return extents;
 }
 
-void MappedFile::find_extents() {
+std::vector<Range> MappedFile::find_extents() const {
+  const snapshot::Stripes& stripes = layout_.stripes;
+  // The more repeats, the fewer extents: holes between them are then read as the file's.
+  const std::size_t most = kMostExtents - std::min(layout_.repeats.size(), kMostExtents - kFewestExtents) +
+                           (stripes.files > 1 ? bytes_ / snapshot::kStripeBytes : 0);
   for (std::uint64_t block = kHoleBlock;; block *= 2) {
-    extents_.clear();
-    for (std::uint32_t i = 0; i < stripes_.files; ++i) {
+    std::vector<Range> extents;
+    for (std::uint32_t i = 0; i < stripes.files; ++i) {
       for (Range extent : extents_of(i, block)) {
         while (extent.bytes != 0) {
-          const std::uint64_t offset = stripes_.offset_of(i, extent.base);
-          const std::uint64_t part = std::min(extent.bytes, stripes_.place(offset).left);
-          extents_.push_back({offset, part});
+          const std::uint64_t offset = stripes.offset_of(i, extent.base);
+          const std::uint64_t part = std::min(extent.bytes, stripes.place(offset).left);
+          extents.push_back({offset, part});
           extent.base += part, extent.bytes -= part;
         }
       }
     }
-    std::sort(extents_.begin(), extents_.end(),
-              [](const Range& a, const Range& b) { return a.base < b.base; });
-    const std::uint64_t stripes = bytes_ / snapshot::kStripeBytes;
-    if (extents_.size() <= kMostExtents + (stripes_.files > 1 ? stripes : 0)) return;
+    std::sort(extents.begin(), extents.end(), [](const Range& a, const Range& b) { return a.base < b.base; });
+    if (extents.size() <= most) return extents;
   }
 }
 
+void MappedFile::find_parts() {
+  using snapshot::kChecksumBlock;
+  auto repeat = layout_.repeats.begin();
+  const auto none = layout_.repeats.end();
+  // Those up to `end`; such that follow one another, with sources that do, are one part.
+  const auto take_repeats = [&](std::uint64_t end) {
+    for (; repeat != none && repeat->first * kChecksumBlock < end; ++repeat) {
+      const std::uint64_t at = repeat->first * kChecksumBlock, from = repeat->second * kChecksumBlock;
+      if (!parts_.empty() && parts_.back().from != parts_.back().range.base) {
+        Part& last = parts_.back();
+        if (last.range.end() == at && last.from + last.range.bytes == from &&
+            layout_.stripes.place(last.from).left > last.range.bytes) {
+          last.range.bytes += kChecksumBlock;
+          continue;
+        }
+      }
+      parts_.push_back({{at, kChecksumBlock}, from});
+    }
+  };
+  // What lies in a repeat's own place in the file means nothing.
+  for (Range extent : find_extents()) {
+    take_repeats(extent.base);
+    while (extent.bytes != 0) {
+      const std::uint64_t next = repeat == none ? extent.end() : repeat->first * kChecksumBlock;
+      const std::uint64_t before = std::min(extent.end(), next) - extent.base;
+      if (before != 0) parts_.push_back({{extent.base, before}, extent.base});
+      const std::uint64_t skip = std::min(extent.bytes, before + (next < extent.end() ? kChecksumBlock : 0));
+      extent.base += skip, extent.bytes -= skip;
+      take_repeats(extent.base);
+    }
+  }
+  take_repeats(bytes_);
+}
+
+std::vector<MappedFile::Part>::const_iterator MappedFile::part_at(std::uint64_t offset) const {
+  return std::upper_bound(parts_.begin(), parts_.end(), offset,
+                          [](std::uint64_t at, const Part& part) { return at < part.range.end(); });
+}
+
 bool MappedFile::is_hole(std::uint64_t offset, std::uint64_t bytes) const {
-  const auto next = std::upper_bound(extents_.begin(), extents_.end(), offset,
-                                     [](std::uint64_t at, const Range& r) { return at < r.end(); });
-  return next == extents_.end() || next->base >= offset + bytes;
+  const auto next = part_at(offset);
+  return next == parts_.end() || next->range.base >= offset + bytes;
 }
 
 void MappedFile::map_private(std::uint64_t offset, std::uint64_t bytes, std::uint64_t address) const {
-  for (const Range& extent : extents_) {
-    const std::uint64_t begin = std::max(extent.base, offset);
-    const std::uint64_t end = std::min(extent.end(), offset + bytes);
-    if (begin >= end) continue;
-    map_part(begin, end - begin, reinterpret_cast<void*>(address + (begin - offset)), PROT_READ | PROT_WRITE,
+  for (auto part = part_at(offset); part != parts_.end() && part->range.base < offset + bytes; ++part) {
+    const std::uint64_t begin = std::max(part->range.base, offset);
+    const std::uint64_t end = std::min(part->range.end(), offset + bytes);
+    map_part(part->from + (begin - part->range.base), end - begin,
+             reinterpret_cast<void*>(address + (begin - offset)), PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_NORESERVE);
   }
 }
 
 void MappedFile::read_ahead(std::uint64_t offset, std::uint64_t bytes) const {
   if (fds_.empty() || offset >= bytes_) return;
-  const snapshot::Stripes::Place place = stripes_.place(offset);
+  const snapshot::Stripes::Place place = layout_.place(offset);
   ::posix_fadvise(fds_[place.file], static_cast<off_t>(place.offset), static_cast<off_t>(bytes),
                   POSIX_FADV_WILLNEED);
 }

@@ -1,5 +1,6 @@
-// A memory file of the capture, mapped to be read: at addresses in a row, also where it is several files
-// (snapshot/stripes.h). Its holes cost nothing: neither memory nor a read.
+// A memory file of the capture, mapped to be read: at addresses in a row, also where it is several files or
+// has blocks that repeat others (snapshot/layout.h): those are mapped from where their bytes lie. Its holes
+// cost nothing: neither memory nor a read.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "replay/range_set.h"
-#include "snapshot/stripes.h"
+#include "snapshot/layout.h"
 
 namespace kerncap::replay {
 
@@ -19,15 +20,12 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   // Maps its first `bytes`. Throws snapshot::IoError.
-  void open(const std::string& path, std::uint64_t bytes, snapshot::Stripes stripes = {});
+  void open(const std::string& path, std::uint64_t bytes, snapshot::Layout layout = {});
 
   [[nodiscard]] const unsigned char* data() const { return data_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  // Offsets that are not in a hole, in whole blocks of kHoleBlock (the last one shorter); in order, each
-  // within one stripe.
-  [[nodiscard]] const std::vector<Range>& extents() const { return extents_; }
   // Whether [offset, offset + bytes) is zeros by being a hole.
   [[nodiscard]] bool is_hole(std::uint64_t offset, std::uint64_t bytes) const;
 
@@ -42,18 +40,26 @@ class MappedFile {
   static constexpr std::uint64_t kHoleBlock = 1u << 20;
 
  private:
+  struct Part {
+    Range range;
+    std::uint64_t from;  // where its bytes lie: range.base, or that of a block that has them too
+  };
   // Of file `number`, in its own offsets and whole blocks of `block`.
   [[nodiscard]] std::vector<Range> extents_of(std::uint32_t number, std::uint64_t block) const;
-  void find_extents();
-  // Maps [offset, offset + bytes), which lies in one stripe, at `at`.
-  void map_part(std::uint64_t offset, std::uint64_t bytes, void* at, int protection, int flags) const;
+  // Offsets that are not in a hole, in order, each within one stripe.
+  [[nodiscard]] std::vector<Range> find_extents() const;
+  void find_parts();
+  // The first part that ends behind `offset`.
+  [[nodiscard]] std::vector<Part>::const_iterator part_at(std::uint64_t offset) const;
+  // Maps the bytes that lie at [from, from + bytes), which is within one stripe, at `at`.
+  void map_part(std::uint64_t from, std::uint64_t bytes, void* at, int protection, int flags) const;
 
   std::string path_;
-  snapshot::Stripes stripes_;
+  snapshot::Layout layout_;
   std::vector<int> fds_;
   const unsigned char* data_ = nullptr;
   std::uint64_t bytes_ = 0;
-  std::vector<Range> extents_;
+  std::vector<Part> parts_;  // what is no hole, in order, each from within one stripe
 };
 
 // A mapped file that can no longer be read (a broken disk, a file cut short meanwhile) is a SIGBUS wherever

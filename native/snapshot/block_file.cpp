@@ -76,9 +76,10 @@ bool all_zero(const void* data, std::size_t bytes) {
   return true;
 }
 
-BlockFile::BlockFile(std::string path, bool striped) : path_(std::move(path)) {
+BlockFile::BlockFile(std::string path, bool striped, std::uint32_t most_repeats)
+    : path_(std::move(path)), most_repeats_(most_repeats) {
   const int first = file(0);
-  if (striped) stripes_.files = files_for(first);
+  if (striped) layout_.stripes.files = files_for(first);
 }
 
 BlockFile::~BlockFile() {
@@ -107,20 +108,54 @@ void BlockFile::write_block(std::uint64_t index, const void* data, std::size_t b
     size_ = std::max<std::uint64_t>(size_, offset + bytes);
   }
   const auto* p = static_cast<const unsigned char*>(data);
+  const bool whole = bytes == kChecksumBlock;
+  if (whole && repeat(index, p, hash)) return;
+  bool zeros = true;
   std::size_t from = 0;  // start of the run of steps to write
   for (std::size_t at = 0; at < bytes; at += kHoleStep) {
     const std::size_t step = std::min(kHoleStep, bytes - at);
-    if (!all_zero(p + at, step)) continue;
+    if (!all_zero(p + at, step)) {
+      zeros = false;
+      continue;
+    }
     write_run(p + from, at - from, offset + from);
     from = at + step;
   }
   write_run(p + from, bytes - std::min(from, bytes), offset + from);
+  if (!whole || zeros || most_repeats_ == 0) return;
+  const std::lock_guard lock(mutex_);  // only now can it be read back
+  written_.try_emplace(hash, index);
+}
+
+bool BlockFile::is_same(std::uint64_t source, const unsigned char* data) const {
+  unsigned char piece[kHoleStep];
+  for (std::uint64_t at = 0; at < kChecksumBlock; at += sizeof piece) {
+    read_back(source * kChecksumBlock + at, piece, sizeof piece);
+    if (std::memcmp(piece, data + at, sizeof piece) != 0) return false;
+  }
+  return true;
+}
+
+bool BlockFile::repeat(std::uint64_t index, const unsigned char* data, std::uint64_t hash) {
+  std::uint64_t source = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (layout_.repeats.size() >= most_repeats_) return false;
+    const auto found = written_.find(hash);
+    if (found == written_.end()) return false;
+    source = found->second;
+  }
+  if (!is_same(source, data)) return false;  // different bytes may have one hash
+  const std::lock_guard lock(mutex_);
+  if (layout_.repeats.size() >= most_repeats_) return false;
+  layout_.repeats[index] = source;
+  return true;
 }
 
 // Within one block, which lies in one file.
 void BlockFile::write_run(const unsigned char* data, std::size_t bytes, std::uint64_t offset) {
   if (bytes == 0) return;
-  const Stripes::Place place = stripes_.place(offset);
+  const Stripes::Place place = layout_.stripes.place(offset);
   const int fd = file(place.file);
   write_all(fd, Stripes::name(path_, place.file), data, bytes, place.offset);
   // The disk works while the next blocks are read: all is flushed at the end anyway. Only a hint, so
@@ -147,13 +182,14 @@ void BlockFile::flush_pending() {
 void BlockFile::read_back(std::uint64_t offset, void* out, std::size_t bytes) const {
   auto* p = static_cast<unsigned char*>(out);
   while (bytes != 0) {
-    const Stripes::Place place = stripes_.place(offset);
-    const std::size_t part = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, place.left));
+    Stripes::Place place{};
     int fd = -1;
     {
       const std::lock_guard lock(mutex_);
+      place = layout_.place(offset);
       if (place.file < fds_.size()) fd = fds_[place.file];
     }
+    const std::size_t part = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, place.left));
     const ssize_t n = fd < 0 ? 0 : ::pread(fd, p, part, static_cast<off_t>(place.offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw_io("cannot read back", Stripes::name(path_, place.file), errno);
@@ -169,7 +205,7 @@ void BlockFile::finish() {
   for (std::uint32_t i = 0; i < files_used(); ++i) {
     const int fd = file(i);  // one of zeros alone was never written to
     const std::string name = Stripes::name(path_, i);
-    if (::ftruncate(fd, static_cast<off_t>(stripes_.length(i, size_))) != 0)
+    if (::ftruncate(fd, static_cast<off_t>(layout_.stripes.length(i, size_))) != 0)
       throw_io("cannot set the length of", name, errno);
     if (::fsync(fd) != 0) throw_io("cannot flush", name, errno);
   }

@@ -92,13 +92,14 @@ CaptureReader::CaptureReader(std::string directory)
                                                  " bytes in " + std::to_string(header.pre_files) + " files");
   }
   pre_bytes = header.pre_bytes;
-  pre_stripes.files = std::max(header.pre_files, 1u);
+  memory_[0].layout.stripes.files = std::max(header.pre_files, 1u);
   post_bytes = header.post_bytes;
   try {
     open_memory(MemoryFile::pre, "/memory.pre");
     open_memory(MemoryFile::post, "/memory.post");
     read_records(bytes);
     check_references();
+    check_repeats();
   } catch (...) {
     close_memory();
     throw;
@@ -117,11 +118,10 @@ void CaptureReader::open_memory(MemoryFile file, const char* name) {
   Memory& m = memory_[static_cast<unsigned>(file)];
   m.path = directory_ + name;
   m.bytes = file == MemoryFile::pre ? pre_bytes : post_bytes;
-  if (file == MemoryFile::pre) m.stripes = pre_stripes;
-  for (std::uint32_t i = 0; i < m.stripes.files; ++i) {
+  for (std::uint32_t i = 0; i < m.layout.stripes.files; ++i) {
     const std::string path = Stripes::name(m.path, i);
     m.fds.push_back(open_file(path));
-    const std::uint64_t length = length_of(m.fds.back(), path), wanted = m.stripes.length(i, m.bytes);
+    const std::uint64_t length = length_of(m.fds.back(), path), wanted = m.layout.stripes.length(i, m.bytes);
     if (length != wanted) {
       throw DamagedCapture(path + " has " + std::to_string(length) + " bytes, capture.bin says " +
                            std::to_string(wanted));
@@ -251,6 +251,10 @@ void CaptureReader::read_record(const RecordHeader& header, const unsigned char*
       read_checksums(p, offset);
       return;
     }
+    case RecordType::repeats: {
+      read_repeats(p, offset);
+      return;
+    }
     case RecordType::end:
       return;
   }
@@ -269,6 +273,41 @@ void CaptureReader::read_checksums(const unsigned char* p, std::uint64_t offset)
   }
   std::memcpy(m.sums.data() + record.first_block, p + sizeof record, std::size_t{record.count} * 8);
   std::fill_n(m.known.begin() + static_cast<std::ptrdiff_t>(record.first_block), record.count, true);
+}
+
+void CaptureReader::read_repeats(const unsigned char* p, std::uint64_t offset) {
+  const auto header = fixed_part<RecordHeader>(p);
+  if (header.bytes < sizeof(RepeatsRecord)) damaged(offset, "a repeats record that is too short");
+  const auto record = fixed_part<RepeatsRecord>(p);
+  if (record.file != 0) damaged(offset, "repeats of a file that has none");
+  if (record.count > (header.bytes - sizeof record) / sizeof(BlockRepeat)) {
+    damaged(offset, "a list longer than its record");
+  }
+  repeats_at_ = offset;
+  Repeats& repeats = memory_[0].layout.repeats;
+  const std::uint64_t whole = pre_bytes / kChecksumBlock;
+  for (std::uint32_t i = 0; i < record.count; ++i) {
+    const std::uint64_t at = sizeof record + std::uint64_t{i} * sizeof(BlockRepeat);
+    const auto repeat = fixed_part<BlockRepeat>(p + at);
+    const std::string what =
+        "block " + std::to_string(repeat.block) + " as a repeat of block " + std::to_string(repeat.source);
+    if (repeat.block >= whole || repeat.source >= whole) {
+      damaged(offset + at, what + ", of " + std::to_string(whole) + " whole ones");
+    }
+    if (!repeats.emplace(repeat.block, repeat.source).second) damaged(offset + at, what + ", a second time");
+  }
+  if (repeats.size() > kMostRepeats) damaged(offset, "more repeats than a capture has");
+}
+
+// What can only be said once all records are read.
+void CaptureReader::check_repeats() const {
+  const Memory& m = memory(MemoryFile::pre);
+  for (const auto& [block, source] : m.layout.repeats) {
+    const std::string what =
+        "block " + std::to_string(block) + " as a repeat of block " + std::to_string(source);
+    if (m.layout.repeats.contains(source)) damaged(repeats_at_, what + ", which is one itself");
+    if (m.sums[block] != m.sums[source]) damaged(repeats_at_, what + ", which has another checksum");
+  }
 }
 
 void CaptureReader::check_references() const {
@@ -326,7 +365,7 @@ std::size_t CaptureReader::read_blocks(MemoryFile file, std::uint64_t first, std
   const std::uint64_t offset = first * kChecksumBlock;
   const std::size_t bytes = std::min<std::uint64_t>(blocks * kChecksumBlock, m.bytes - offset);
   for (std::size_t done = 0; done < bytes;) {
-    const Stripes::Place place = m.stripes.place(offset + done);
+    const Stripes::Place place = m.layout.place(offset + done);
     const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(bytes - done, place.left));
     read_at(m.fds[place.file], Stripes::name(m.path, place.file), static_cast<char*>(out) + done, part,
             place.offset);
@@ -343,8 +382,9 @@ std::size_t CaptureReader::read_blocks(MemoryFile file, std::uint64_t first, std
 void CaptureReader::check_block(MemoryFile file, std::uint64_t block, std::uint64_t hash) const {
   const Memory& m = memory(file);
   if (block < m.sums.size() && hash == m.sums[block]) return;
-  throw DamagedCapture(m.path + ": the block at offset " + std::to_string(block * kChecksumBlock) +
-                       " does not match its checksum");
+  const Stripes::Place place = m.layout.place(block * kChecksumBlock);
+  throw DamagedCapture(Stripes::name(m.path, place.file) + ": the block at offset " +
+                       std::to_string(place.offset) + " does not match its checksum");
 }
 
 void CaptureReader::check_zero_block(MemoryFile file, std::uint64_t block) const {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "snapshot/layout.h"
 #include "snapshot/records.h"
-#include "snapshot/stripes.h"
 
 namespace kerncap::snapshot {
 
@@ -62,7 +62,9 @@ class CaptureReader {
   std::vector<ChangeRecord> changes;
   std::uint64_t pre_bytes = 0;
   std::uint64_t post_bytes = 0;
-  Stripes pre_stripes;  // how memory.pre is dealt out
+
+  // Where the bytes of memory.pre lie.
+  [[nodiscard]] const Layout& pre_layout() const { return memory(MemoryFile::pre).layout; }
 
   // The code object with CodeObjectRecord::id `id`.
   [[nodiscard]] const CodeObject& code_object(std::uint32_t id) const;
@@ -87,7 +89,7 @@ class CaptureReader {
  private:
   struct Memory {
     std::string path;
-    Stripes stripes;
+    Layout layout;
     std::vector<int> fds;
     std::uint64_t bytes = 0;
     std::vector<std::uint64_t> sums;
@@ -97,15 +99,18 @@ class CaptureReader {
   void read_records(const std::vector<unsigned char>& bytes);
   void read_record(const RecordHeader& header, const unsigned char* record, std::uint64_t offset);
   void read_checksums(const unsigned char* record, std::uint64_t offset);
+  void read_repeats(const unsigned char* record, std::uint64_t offset);
   void open_memory(MemoryFile file, const char* name);
   void close_memory();
   void check_references() const;
+  void check_repeats() const;
   [[noreturn]] void damaged(std::uint64_t offset, const std::string& why) const;
 
   std::string directory_;
   std::string records_path_;
   Memory memory_[2];
-  unsigned seen_ = 0;  // bit per RecordType
+  unsigned seen_ = 0;             // bit per RecordType
+  std::uint64_t repeats_at_ = 0;  // in capture.bin
 };
 
 }  // namespace kerncap::snapshot

@@ -80,7 +80,7 @@ CaptureWriter::CaptureWriter(std::string output) : output_(std::move(output)) {
   make_directory(partial_);
   try {
     make_directory(partial_ + "/code");
-    pre_ = std::make_unique<BlockFile>(partial_ + "/memory.pre", true);
+    pre_ = std::make_unique<BlockFile>(partial_ + "/memory.pre", true, kMostRepeats);
     post_ = std::make_unique<BlockFile>(partial_ + "/memory.post");
   } catch (...) {
     std::error_code ignored;
@@ -126,6 +126,17 @@ void CaptureWriter::add_checksums(std::uint32_t file, const std::vector<std::uin
   }
 }
 
+void CaptureWriter::add_repeats(const Repeats& repeats) {
+  if (repeats.empty()) return;
+  std::vector<BlockRepeat> list;
+  list.reserve(repeats.size());
+  for (const auto& [block, source] : repeats) list.push_back({block, source});
+  RepeatsRecord record{};
+  record.count = static_cast<std::uint32_t>(list.size());
+  add(record, RecordType::repeats,
+      {{reinterpret_cast<const char*>(list.data()), list.size() * sizeof(BlockRepeat)}});
+}
+
 void CaptureWriter::write_records() {
   FileHeader header{};
   std::memcpy(header.magic, kMagic, sizeof header.magic);
@@ -145,6 +156,7 @@ void CaptureWriter::commit() {
   post_->finish();
   add_checksums(0, pre_->checksums());
   add_checksums(1, post_->checksums());
+  add_repeats(pre_->repeats());
   add(EndRecord{}, RecordType::end);
   write_records();
   sync_directory(partial_ + "/code");

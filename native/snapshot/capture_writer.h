@@ -37,7 +37,7 @@ class CaptureWriter {
   // code/<hash>.hsaco; a second call with the same hash does nothing.
   void add_code_object(std::uint64_t hash, const void* data, std::size_t bytes);
 
-  // Checksums and end records, flush, rename. `output` must still not exist.
+  // Checksums, repeats and end records, flush, rename. `output` must still not exist.
   void commit();
 
   [[nodiscard]] const std::string& partial() const { return partial_; }
@@ -45,6 +45,7 @@ class CaptureWriter {
  private:
   void append(const void* fixed, std::size_t bytes, std::initializer_list<std::string_view> strings);
   void add_checksums(std::uint32_t file, const std::vector<std::uint64_t>& sums);
+  void add_repeats(const Repeats& repeats);
   void write_records();
 
   std::string output_;

@@ -5,8 +5,9 @@
 // capture/
 //   capture.bin    FileHeader, then records
 //   memory.pre     the bytes of every saved region before the dispatch, one after the other; each region
-//                  starts at a multiple of kRegionAlign; blocks of zeros are left as holes. Where the header
-//                  says so it is several files, memory.pre, memory.pre.1, ..., dealt out in stripes
+//                  starts at a multiple of kRegionAlign; zeros are left as holes, and blocks of
+//                  kChecksumBlock whose bytes another block has are not written (RepeatsRecord). Where the
+//                  header says so it is several files, memory.pre, memory.pre.1, ..., dealt out in stripes
 //                  (stripes.h)
 //   memory.post    the bytes after the dispatch of each Change record, one after the other
 //   code/<16 hex>.hsaco   every code object by XXH64 of its content
@@ -25,6 +26,8 @@ inline constexpr std::uint64_t kRegionAlign = 4096;
 inline constexpr std::uint64_t kChecksumBlock = 1u << 20;  // memory.pre and memory.post are hashed in blocks
 inline constexpr std::uint64_t kStripeBytes = 32 * kChecksumBlock;
 inline constexpr std::uint32_t kMaxFiles = 64;
+// Each is a mapping of its own for who maps memory.pre, and a process may have 65530 (vm.max_map_count).
+inline constexpr std::uint32_t kMostRepeats = 8192;
 
 struct FileHeader {
   char magic[8];
@@ -52,6 +55,7 @@ enum class RecordType : std::uint32_t {
   checksums = 9,
   end = 10,
   cuda_launch = 11,  // only in captures of a CUDA device
+  repeats = 12,      // only where there are any
 };
 
 struct RecordHeader {
@@ -217,6 +221,20 @@ struct ChecksumsRecord {
   std::uint32_t count;
   std::uint64_t first_block;
   // count x uint64: XXH64 (seed 0) of kChecksumBlock bytes each, the last one shorter
+};
+
+// Blocks of memory.pre that were not written, because another block has the same bytes: what lies in their
+// place means nothing. Both are whole blocks with the same checksum; no block is here twice, and no source
+// is itself a repeat. At most kMostRepeats in all.
+struct RepeatsRecord {
+  RecordHeader header;
+  std::uint32_t file;  // 0: memory.pre; memory.post has none
+  std::uint32_t count;
+  // count x BlockRepeat follow
+};
+struct BlockRepeat {
+  std::uint64_t block;
+  std::uint64_t source;  // the block that has its bytes; before it or behind it
 };
 
 struct EndRecord {

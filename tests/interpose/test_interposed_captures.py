@@ -15,6 +15,7 @@ from watching import plain, watched
 from kerncap.core import records
 from kerncap.core.control import CaptureRequest
 from kerncap.core.layout import CaptureState, MemoryMode
+from kerncap.core.validate import Validator
 
 Wish = Callable[..., CaptureRequest]
 SETTLED = (CaptureState.DONE, CaptureState.FAILED, CaptureState.CANCELLED, CaptureState.AMBIGUOUS)
@@ -469,6 +470,29 @@ def test_large_memory_is_whole(wish: Wish, files: int) -> None:
     assert np.array_equal(np.frombuffer(capture.before(data, region.bytes).tobytes(), np.uint32), expected)
     expected[:64] += 1
     assert np.array_equal(np.frombuffer(capture.after(data, region.bytes).tobytes(), np.uint32), expected)
+
+
+@pytest.mark.parametrize("files", [1, 3])
+def test_a_repeated_block_is_written_once(wish: Wish, files: int) -> None:
+    request = wish("add_one")
+    variables = {"KERNCAP_MEMORY_FILES": str(files)}
+    words = 1 << 18  # of 1 MiB
+    arguments = ("--big", "200", "--period", str(words), "--count", "3")
+    with watched("steady", *arguments, request=request, **variables) as run:
+        assert run.finish() == 0, run.err
+    capture = checked(request)
+    assert capture.pre_files == files
+    # Blocks that are saved at the same time, before any of them is on the disk, are written each.
+    assert len(capture.repeats) > 150
+    stored = sum(path.stat().st_blocks for path in capture.path.glob("memory.pre*")) * 512
+    assert stored <= capture.pre_bytes - (len(capture.repeats) - 1) * records.CHECKSUM_BLOCK
+    data = pointer(capture, 0)
+    expected = np.tile((np.arange(words, dtype=np.uint64) * 2654435761 | 1).astype(np.uint32), 200)
+    assert np.array_equal(capture.before(data, 200 << 20).view(np.uint32), expected)
+    expected[:64] += 1
+    assert np.array_equal(capture.after(data, 200 << 20).view(np.uint32), expected)
+    with Validator(capture.path) as validator:
+        assert validator.validate(mode="strict").verdict == "IDENTICAL"
 
 
 def test_zeros_cost_no_disk(wish: Wish, tmp_path: Path) -> None:

@@ -98,6 +98,9 @@ class Spec:
     variables: list[tuple[str, int, int]] = field(default_factory=list)  # name, address, bytes
     change_granule: int = 64
     cuda: Cuda | None = None
+    # Blocks of memory.pre that are not written, and which have their bytes; `filler` is in their place.
+    repeats: list[tuple[int, int]] = field(default_factory=list)
+    filler: int = 0
 
 
 def _runs(before: np.ndarray, after: np.ndarray, granule: int) -> list[tuple[int, int]]:
@@ -117,6 +120,19 @@ def _checksums(index: int, data: bytes) -> bytes:
     values = [xxhash.xxh64_intdigest(data[i : i + BLOCK]) for i in range(0, len(data), BLOCK)]
     fixed = struct.pack("<IIQ", index, len(values), 0)
     return _record(9, fixed, struct.pack(f"<{len(values)}Q", *values))
+
+
+def _repeats(pairs: list[tuple[int, int]]) -> bytes:
+    return _record(12, struct.pack("<II", 0, len(pairs)), *(struct.pack("<QQ", *pair) for pair in pairs))
+
+
+def _write_sparse(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        for at in range(0, len(data), BLOCK):
+            if any(block := data[at : at + BLOCK]):
+                file.seek(at)
+                file.write(block)
+        file.truncate(len(data))
 
 
 def packet(spec: Spec) -> bytes:
@@ -213,6 +229,7 @@ def write(directory: Path, spec: Spec) -> Path:
         *changes,
         *([_checksums(0, bytes(pre))] if pre else []),
         *([_checksums(1, bytes(post))] if post else []),
+        *([_repeats(spec.repeats)] if spec.repeats else []),
         _record(10, b""),
     ]
     body = b"".join(records)
@@ -221,11 +238,16 @@ def write(directory: Path, spec: Spec) -> Path:
         *(b"KCAPTURE", spec.version, 64, 64 + len(body), len(pre), len(post), len(records)),
         *(xxhash.xxh64_intdigest(body), spec.files, 0),
     )
+    for block, _ in spec.repeats:
+        pre[block * BLOCK : (block + 1) * BLOCK] = bytes([spec.filler]) * len(
+            pre[block * BLOCK : (block + 1) * BLOCK]
+        )
     parts = [b""] * spec.files
     for number, at in enumerate(range(0, len(pre), STRIPE if spec.files > 1 else len(pre))):
         parts[number % spec.files] += pre[at : at + (STRIPE if spec.files > 1 else len(pre))]
     for number, part in enumerate(parts):
-        (directory / ("memory.pre" + (f".{number}" if number else ""))).write_bytes(part)
+        name = directory / ("memory.pre" + (f".{number}" if number else ""))
+        _write_sparse(name, part) if spec.repeats else name.write_bytes(part)
     (directory / "memory.post").write_bytes(post)
     (directory / "capture.bin").write_bytes(header + body)
     return directory

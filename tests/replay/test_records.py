@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from make_capture import DEVICE, HOST, Memory, Spec, write
 
 from kerncap.cli import inspect_command
-from kerncap.core import manifest, records
+from kerncap.core import manifest, record_parser, records
 from kerncap.core.errors import DamagedCaptureError, UsageError
 
 
@@ -186,6 +186,87 @@ def test_damage_in_one_of_several_files_is_found_there(striped: Path) -> None:
     name.unlink()
     with pytest.raises(DamagedCaptureError, match=r"memory\.pre\.1: No such file"):
         records.read(striped)
+
+
+@pytest.fixture
+def repeating(spec: Spec) -> Spec:
+    """3 MiB, and 100 MiB of the same bytes, but for block 70, of zeros. Two of them are written."""
+    same = np.tile(np.random.default_rng(3).integers(0, 256, 1 << 20, np.uint8), 100)
+    same[67 << 20 : 68 << 20] = 0
+    spec.memory = [spec.memory[0], Memory(0x7E4000000000, same)]
+    # Some have their bytes at a block before them, some behind: in another file where there are three.
+    spec.repeats = [(block, 36 if block != 3 else 102) for block in range(3, 102) if block not in (36, 70)]
+    return spec
+
+
+@pytest.mark.parametrize("filler", [0, 0xA5])
+@pytest.mark.parametrize("files", [1, 3])
+def test_a_repeated_block_is_read_from_where_its_bytes_are(
+    tmp_path: Path, repeating: Spec, files: int, filler: int
+) -> None:
+    repeating.files, repeating.filler = files, filler
+    path = write(tmp_path / "capture", repeating)
+    capture = records.read(path)
+    capture.verify()
+    for memory in repeating.memory:
+        assert np.array_equal(capture.before(memory.address, len(memory.bytes_before)), memory.bytes_before)
+    assert capture.changed_bytes() == 104
+    names = ["memory.pre", "memory.pre.1", "memory.pre.2"][:files]
+    if filler == 0:
+        assert sum((path / name).stat().st_blocks for name in names) * 512 <= (6 << 20)
+    document = manifest.build(capture)
+    assert document["memory"]["repeated_bytes"] == 97 << 20
+    manifest.write(path, {**document, "state": manifest.COMPLETE})
+    done = CliRunner().invoke(inspect_command.command, [str(path)])
+    assert "2 regions, 108.0 MB (reachable); 104 B changed; 101.7 MB repeat other blocks" in done.output
+
+
+@pytest.mark.parametrize("files", [1, 3])
+def test_damage_of_a_repeated_block_is_found_where_its_bytes_are(
+    tmp_path: Path, repeating: Spec, files: int
+) -> None:
+    repeating.files = files
+    path = write(tmp_path / "capture", repeating)
+    name, offset = (path / "memory.pre", 36 << 20) if files == 1 else (path / "memory.pre.1", 4 << 20)
+    data = bytearray(name.read_bytes())
+    data[offset + 5] ^= 4
+    name.write_bytes(data)
+    with pytest.raises(DamagedCaptureError) as error:
+        records.read(path).verify()
+    assert (error.value.details["file"], error.value.details["offset"]) == (name.name, offset)
+
+
+@pytest.mark.parametrize(
+    ("repeats", "text"),
+    [
+        ([(3, 4), (103, 3)], "block 103 as a repeat of block 3, of 103 whole ones"),
+        ([(4, 103)], "block 4 as a repeat of block 103, of 103 whole ones"),
+        ([(4, 1 << 60)], "block 4 as a repeat of block 1152921504606846976, of 103 whole ones"),
+        ([(4, 3), (5, 3), (4, 5)], "block 4 as a repeat of block 5, a second time"),
+        ([(4, 5), (5, 3)], "block 4 as a repeat of block 5, which is one itself"),
+        ([(4, 4)], "block 4 as a repeat of block 4, which is one itself"),
+        ([(4, 2)], "block 4 as a repeat of block 2, which has another checksum"),
+        ([(4, 3)] * 8193, "a second time"),
+    ],
+)
+def test_repeats_that_cannot_be_are_refused(
+    tmp_path: Path, repeating: Spec, repeats: list[tuple[int, int]], text: str
+) -> None:
+    repeating.memory.append(Memory(0x7E5000000000, np.ones(1000, np.uint8)))  # block 103, a short one
+    repeating.repeats = repeats
+    with pytest.raises(DamagedCaptureError, match=rf"capture\.bin: at offset \d+: .*{text}"):
+        records.read(write(tmp_path / "capture", repeating))
+
+
+def test_more_repeats_than_a_reader_can_map_are_refused(
+    tmp_path: Path, repeating: Spec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "capture", repeating)
+    monkeypatch.setattr(record_parser, "MOST_REPEATS", 97)
+    records.read(path)
+    monkeypatch.setattr(record_parser, "MOST_REPEATS", 96)
+    with pytest.raises(DamagedCaptureError, match=r"at offset .*more than 96 repeats"):
+        records.read(path)
 
 
 def test_more_files_than_a_capture_has_are_refused(tmp_path: Path, spec: Spec) -> None:

@@ -132,9 +132,11 @@ def _capture(path: Path, as_json: bool) -> int:
         say(f"  time      {duration(dispatch['duration_ns'])}{clock}")
     for label, text in words_of(device["arch"]).launch_lines(document):
         say(f"  {label:<9} {text}")
+    repeats = memory.get("repeated_bytes", 0)
+    repeated = f"; {size(repeats)} repeat other blocks and are not stored" if repeats else ""
     say(
         f"  memory    {memory['regions']} regions, {size(memory['bytes'])} ({memory['mode']}); "
-        f"{size(memory['changed_bytes'])} changed"
+        f"{size(memory['changed_bytes'])} changed{repeated}"
     )
     say(f"  captured  {document['created']}, from {one_line(document['process']['executable'])}")
     source = document.get("source") or {}

@@ -19,7 +19,7 @@ from kerncap.core.codeobject import Argument, Kernel, read_code_object
 from kerncap.core.errors import DamagedCaptureError, KerncapError
 from kerncap.core.files import write_json
 from kerncap.core.names import base_name, id_text
-from kerncap.core.records import Capture, CudaLaunch, DispatchFlags, Region, RegionFlags
+from kerncap.core.records import CHECKSUM_BLOCK, Capture, CudaLaunch, DispatchFlags, Region, RegionFlags
 from kerncap.core.shape import misshapen
 
 SCHEMA = "kerncap-capture/1"
@@ -53,7 +53,7 @@ _SHAPE = {
     ],
     "device": {"arch": str, "isa": str, "simulated": bool},
     "process": {"executable": str},
-    "memory": {"mode": str, "regions": int, "bytes": int, "changed_bytes": int},
+    "memory": {"mode": str, "regions": int, "bytes": int, "changed_bytes": int, "repeated_bytes?": int},
     "files": dict,
     "command?": (list, _NOTHING),
     "source?": (dict, _NOTHING),
@@ -213,6 +213,7 @@ def build(capture: Capture, **more: Any) -> dict[str, Any]:
             "mode": "all" if dispatch.memory_mode else "reachable",
             "regions": len(saved),
             "bytes": capture.pre_bytes,
+            "repeated_bytes": len(capture.repeats) * CHECKSUM_BLOCK,
             "reachable_bytes": dispatch.reachable_bytes,
             "allocated_bytes": dispatch.allocated_bytes,
             "changed_bytes": capture.changed_bytes(),

@@ -1,7 +1,8 @@
 """A memory file of a capture: one file, or several that its bytes are dealt out to.
 
 The first has the name itself, the others a number behind it: `memory.pre`, `memory.pre.1`, ...
-(native/snapshot/stripes.h).
+(native/snapshot/stripes.h). A block that has the bytes of another is not written: its bytes are at the
+other's place (native/snapshot/layout.h).
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import ctypes
 import mmap
 import os
 import weakref
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,6 +22,7 @@ import numpy.typing as npt
 
 STRIPE_BYTES = 32 << 20
 MAX_FILES = 64
+BLOCK_BYTES = 1 << 20
 # <sys/mman.h> on Linux; Python's mmap cannot map at an address.
 _MAP_FIXED, _MAP_NORESERVE = 0x10, 0x4000
 
@@ -27,11 +31,14 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class MemoryFiles:
-    """`bytes` in all, in `files` files, the first of which is `first`."""
+    """`bytes` in all, in `files` files, the first of which is `first`. `repeats`: which block's bytes a block
+    has that was not written.
+    """
 
     first: Path
     bytes: int
     files: int = 1
+    repeats: Mapping[int, int] = field(default_factory=dict)
 
     def name(self, number: int) -> str:
         """The file's name without its folder."""
@@ -47,23 +54,48 @@ class MemoryFiles:
 
     def place(self, offset: int) -> tuple[str, int]:
         """The name of the file that holds the byte at `offset`, and its offset there."""
+        block, within = divmod(offset, BLOCK_BYTES)
+        number, at = self._stripe(self.repeats.get(block, block) * BLOCK_BYTES + within)
+        return self.name(number), at
+
+    def _stripe(self, offset: int) -> tuple[int, int]:
+        """The number of the file for the byte at `offset`, and its offset there."""
         if self.files == 1:
-            return self.first.name, offset
+            return 0, offset
         stripe, within = divmod(offset, STRIPE_BYTES)
         turn, number = divmod(stripe, self.files)
-        return self.name(number), turn * STRIPE_BYTES + within
+        return number, turn * STRIPE_BYTES + within
+
+    def _parts(self) -> Iterator[tuple[int, int, int]]:
+        """What is mapped, in this order: (offset, size, offset of its bytes), the last within one file and
+        stripe. Repeats come over what lies at their own place.
+        """
+        step = STRIPE_BYTES if self.files > 1 else self.bytes
+        for offset in range(0, self.bytes, step):
+            yield offset, min(step, self.bytes - offset), offset
+        begin = size = source = 0
+        for block, origin in sorted(self.repeats.items()):
+            offset, start = block * BLOCK_BYTES, origin * BLOCK_BYTES
+            if size and (begin + size, source + size) == (offset, start) and start % step:
+                size += BLOCK_BYTES
+                continue
+            if size:
+                yield begin, size, source
+            begin, size, source = offset, BLOCK_BYTES, start
+        if size:
+            yield begin, size, source
 
     def map(self) -> Bytes:
         """All of it, read-only. OSError where a file cannot be opened or mapped."""
         if self.bytes == 0:
             return np.zeros(0, np.uint8)
-        if self.files == 1:
+        if self.files == 1 and not self.repeats:
             return np.memmap(self.first, np.uint8, "r", shape=(self.bytes,))
-        return self._map_stripes()
+        return self._map_parts()
 
-    def _map_stripes(self) -> Bytes:
+    def _map_parts(self) -> Bytes:
         libc = _libc()
-        # A range of addresses first, which the stripes are then mapped over.
+        # A range of addresses first, which the parts are then mapped over.
         base = _mapped(
             libc.mmap(
                 None,
@@ -77,19 +109,16 @@ class MemoryFiles:
         )
         memory = (ctypes.c_uint8 * self.bytes).from_address(base)
         weakref.finalize(memory, libc.munmap, base, self.bytes)
-        for number in range(self.files):
-            path = self.first.parent / self.name(number)
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                for turn, offset in enumerate(
-                    range(number * STRIPE_BYTES, self.bytes, self.files * STRIPE_BYTES)
-                ):
-                    size = min(STRIPE_BYTES, self.bytes - offset)
-                    flags = mmap.MAP_SHARED | _MAP_FIXED
-                    where = turn * STRIPE_BYTES
-                    _mapped(libc.mmap(base + offset, size, mmap.PROT_READ, flags, descriptor, where), path)
-            finally:
-                os.close(descriptor)
+        flags = mmap.MAP_SHARED | _MAP_FIXED
+        with ExitStack() as stack:
+            descriptors = []
+            for number in range(self.files):
+                descriptors.append(os.open(self.first.parent / self.name(number), os.O_RDONLY | os.O_CLOEXEC))
+                stack.callback(os.close, descriptors[-1])
+            for offset, size, source in self._parts():
+                number, where = self._stripe(source)
+                at = libc.mmap(base + offset, size, mmap.PROT_READ, flags, descriptors[number], where)
+                _mapped(at, self.first.parent / self.name(number))
         data: Bytes = np.frombuffer(memoryview(memory).cast("B"), np.uint8)
         data.flags.writeable = False
         return data

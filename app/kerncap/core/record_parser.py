@@ -43,6 +43,9 @@ CODE_OBJECT = struct.Struct("<IIQQQQq")
 VARIABLE = struct.Struct("<IIQQ")
 REGION = struct.Struct("<IIQQQIIII")
 CHECKSUMS = struct.Struct("<IIQ")
+REPEATS = struct.Struct("<II")
+REPEAT = struct.Struct("<QQ")
+MOST_REPEATS = 8192
 CUDA_LAUNCH = struct.Struct("<3I3I3I5I4iII")
 CUDA_PARAMETER = struct.Struct("<II")
 CUDA_ATTRIBUTE = struct.Struct("<II64s")
@@ -122,6 +125,8 @@ class Parser:
         variables: list[Variable] = []
         regions: list[Region] = []
         changes: list[Changes] = []
+        repeats: dict[int, int] = {}
+        repeats_at = 0
         sums: dict[int, list[tuple[int, npt.NDArray[np.uint64]]]] = {0: [], 1: []}
         ended = False
         while offset < len(raw):
@@ -172,6 +177,9 @@ class Parser:
                     raise self.damaged(at, f"{n} checksums of file {which} do not fit their record")
                 values = np.frombuffer(raw, "<u8", n, at + CHECKSUMS.size)
                 sums[which].append((first, values))
+            elif kind == RecordType.REPEATS:
+                repeats_at = offset
+                self._repeats(at, end, pre // CHECKSUM_BLOCK, repeats)
             elif kind == RecordType.END:
                 ended = True
             else:
@@ -190,6 +198,8 @@ class Parser:
         merged = np.concatenate(changes) if changes else np.zeros(0, CHANGE_DTYPE)
         merged = merged[np.argsort(merged["address"], kind="stable")]
         self._check_changes(merged, regions, post)
+        all_sums = {0: self._sums(sums[0], pre, 0), 1: self._sums(sums[1], post, 1)}
+        self._check_repeats(repeats_at, repeats, all_sums[0])
         return Capture(
             self.path,
             process,
@@ -202,9 +212,10 @@ class Parser:
             merged,
             pre,
             post,
-            {0: self._sums(sums[0], pre, 0), 1: self._sums(sums[1], post, 1)},
+            all_sums,
             [r.address for r in regions],
             cuda_launch,
+            repeats=repeats,
         )
 
     def _cuda_launch(self, at: int, end: int) -> CudaLaunch:
@@ -319,6 +330,34 @@ class Parser:
             raise self.damaged(len(self.raw), f"a change outside of its region {int(ids[outside][0])}")
         if int((changes["post_offset"] + changes["bytes"]).max()) > post:
             raise self.damaged(len(self.raw), f"a change past the end of memory.post ({post} bytes)")
+
+    def _repeats(self, at: int, end: int, whole: int, repeats: dict[int, int]) -> None:
+        """Adds a record's repeats; `whole`: how many blocks of memory.pre have their full length."""
+        which, count = self._fixed(REPEATS, at, end)
+        begin = at + REPEATS.size
+        if which != 0:
+            raise self.damaged(at, f"repeats of file {which}, which has none")
+        if begin + count * REPEAT.size > end:
+            raise self.damaged(at, f"{count} repeats do not fit their record")
+        for where in range(begin, begin + count * REPEAT.size, REPEAT.size):
+            block, source = REPEAT.unpack_from(self.raw, where)
+            what = f"block {block} as a repeat of block {source}"
+            if block >= whole or source >= whole:
+                raise self.damaged(where, f"{what}, of {whole} whole ones")
+            if block in repeats:
+                raise self.damaged(where, f"{what}, a second time")
+            repeats[block] = source
+        if len(repeats) > MOST_REPEATS:
+            raise self.damaged(at, f"more than {MOST_REPEATS} repeats")
+
+    def _check_repeats(self, at: int, repeats: dict[int, int], sums: npt.NDArray[np.uint64]) -> None:
+        """What can only be said once all records are read."""
+        for block, source in repeats.items():
+            what = f"block {block} as a repeat of block {source}"
+            if source in repeats:
+                raise self.damaged(at, f"{what}, which is one itself")
+            if sums[block] != sums[source]:
+                raise self.damaged(at, f"{what}, which has another checksum")
 
     def _sums(
         self, parts: list[tuple[int, npt.NDArray[np.uint64]]], length: int, which: int

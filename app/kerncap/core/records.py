@@ -11,7 +11,7 @@ import enum
 import os
 import struct
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,12 +22,12 @@ import numpy.typing as npt
 import xxhash
 
 from kerncap.core.errors import DamagedCaptureError, UsageError
-from kerncap.core.memory_files import Bytes, MemoryFiles
+from kerncap.core.memory_files import BLOCK_BYTES, Bytes, MemoryFiles
 
 MAGIC = b"KCAPTURE"
 VERSION = 1
 REGION_ALIGN = 4096
-CHECKSUM_BLOCK = 1 << 20
+CHECKSUM_BLOCK = BLOCK_BYTES
 _BLOCKS_AT_ONCE = 64
 
 PACKET = struct.Struct("<HHHHHHIIIIIQQQQ")  # hsa_kernel_dispatch_packet_t
@@ -59,6 +59,7 @@ class RecordType(enum.IntEnum):
     CHECKSUMS = 9
     END = 10
     CUDA_LAUNCH = 11
+    REPEATS = 12
 
 
 class RegionKind(enum.IntEnum):
@@ -248,6 +249,7 @@ class Capture:
     _starts: list[int] = field(default_factory=list, repr=False)
     cuda_launch: CudaLaunch | None = None  # of a capture from a CUDA device
     pre_files: int = 1  # how many files memory.pre is
+    repeats: Mapping[int, int] = field(default_factory=dict)  # of memory.pre: block -> the one with its bytes
 
     @property
     def device(self) -> Device:
@@ -274,7 +276,7 @@ class Capture:
     def memory_files(self) -> tuple[MemoryFiles, MemoryFiles]:
         """Memory before the dispatch, and what the dispatch changed."""
         return (
-            MemoryFiles(self.path / "memory.pre", self.pre_bytes, self.pre_files),
+            MemoryFiles(self.path / "memory.pre", self.pre_bytes, self.pre_files, self.repeats),
             MemoryFiles(self.path / "memory.post", self.post_bytes),
         )
 

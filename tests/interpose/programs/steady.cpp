@@ -1,5 +1,6 @@
 // Dispatches of add_one one after the other, --pause-us (1000) apart, until --count (2000000) are done or
-// SIGTERM. Prints how many it launched. With --big MB the kernel's memory is that large.
+// SIGTERM. Prints how many it launched. With --big MB the kernel's memory is that large,
+// and with --period WORDS it repeats itself.
 #include <csignal>
 
 #include "hsa_program.h"
@@ -10,13 +11,14 @@ int main(int argc, char** argv) {
   std::signal(SIGTERM, [](int) { stop = 1; });
   const long count = option(argc, argv, "--count", 2000000), pause = option(argc, argv, "--pause-us", 1000);
   const long megabytes = option(argc, argv, "--big", 0);
+  const auto period = static_cast<std::size_t>(option(argc, argv, "--period", 1L << 32));
   const Machine machine;
   const Code code(machine);
   Queue queue(machine, 1024, HSA_QUEUE_TYPE_MULTI);
   const std::size_t bytes = megabytes != 0 ? static_cast<std::size_t>(megabytes) << 20 : 4000;
   auto* values = static_cast<int*>(machine.allocate(machine.device, bytes));
   std::vector<int> start(bytes / sizeof(int));
-  for (std::size_t i = 0; i < start.size(); ++i) start[i] = static_cast<int>(i * 2654435761u | 1);
+  for (std::size_t i = 0; i < start.size(); ++i) start[i] = static_cast<int>(i % period * 2654435761u | 1);
   CHECK(hsa_memory_copy(values, start.data(), bytes));
   void* args = arguments(machine, values, 1000);
   const std::uint64_t kernel = code.kernel("add_one");

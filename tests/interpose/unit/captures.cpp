@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "check.h"
 #include "snapshot/capture_reader.h"
@@ -35,12 +36,8 @@ void write_block(BlockFile& file, std::uint64_t index, const std::vector<unsigne
   file.write_block(index, bytes.data(), bytes.size(), xxh64(bytes.data(), bytes.size()));
 }
 
-// A capture with one region of 2.5 MiB, whose middle is zeros, and one change.
-void write_capture(const std::string& output, bool commit = true) {
-  CaptureWriter writer(output);
-  write_block(writer.pre(), 0, pattern(kMiB, 1));
-  write_block(writer.pre(), 1, std::vector<unsigned char>(kMiB));
-  write_block(writer.pre(), 2, pattern(kMiB / 2, 2));
+// What each capture has, of a kernel `mul`.
+void add_records(CaptureWriter& writer) {
   ProcessRecord process{};
   process.executable_length = 4;
   process.directory_length = 1;
@@ -63,6 +60,15 @@ void write_capture(const std::string& output, bool commit = true) {
   KernargRecord kernarg{};
   kernarg.length = 5;
   writer.add(kernarg, RecordType::kernarg, {"hello"});
+}
+
+// A capture with one region of 2.5 MiB, whose middle is zeros, and one change.
+void write_capture(const std::string& output, bool commit = true) {
+  CaptureWriter writer(output);
+  write_block(writer.pre(), 0, pattern(kMiB, 1));
+  write_block(writer.pre(), 1, std::vector<unsigned char>(kMiB));
+  write_block(writer.pre(), 2, pattern(kMiB / 2, 2));
+  add_records(writer);
   RegionRecord region{};
   region.id = 1;
   region.address = 0x10000;
@@ -139,6 +145,144 @@ TEST(zeros_take_no_room_on_the_disk) {
   struct stat info;
   EXPECT(::stat((scratch / "out/memory.pre").c_str(), &info) == 0);
   EXPECT(static_cast<std::uint64_t>(info.st_blocks) * 512 < 2 * kMiB);
+}
+
+TEST(a_repeated_block_is_written_once) {
+  for (const char* files : {"1", "3"}) {
+    const test::Scratch scratch;
+    ::setenv("KERNCAP_MEMORY_FILES", files, 1);
+    const std::vector<unsigned char> same = pattern(kMiB, 1), other = pattern(kMiB, 2);
+    {
+      CaptureWriter writer(scratch / "out");
+      add_records(writer);
+      // In stripes of their own: a block behind its source, before it, and in another file.
+      for (const std::uint64_t block : {33, 2, 40, 100}) write_block(writer.pre(), block, same);
+      write_block(writer.pre(), 3, other);
+      write_block(writer.pre(), 101, std::vector<unsigned char>(same.begin(), same.begin() + kMiB / 2));
+      for (std::uint64_t block = 0; block < 101; ++block) {
+        if (block != 2 && block != 3 && block != 33 && block != 40 && block != 100)
+          write_block(writer.pre(), block, std::vector<unsigned char>(kMiB));
+      }
+      EXPECT(writer.pre().repeats() == (Repeats{{2, 33}, {40, 33}, {100, 33}}));
+      std::vector<unsigned char> back(2 * kMiB), wanted = same;
+      wanted.insert(wanted.end(), other.begin(), other.end());
+      writer.pre().read_back(2 * kMiB, back.data(), back.size());
+      EXPECT(back == wanted);
+      writer.commit();
+    }
+    ::unsetenv("KERNCAP_MEMORY_FILES");
+    std::uint64_t stored = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(scratch / "out")) {
+      struct stat info;
+      if (entry.path().filename().string().starts_with("memory.pre") &&
+          ::stat(entry.path().c_str(), &info) == 0)
+        stored += static_cast<std::uint64_t>(info.st_blocks) * 512;
+    }
+    EXPECT(stored < 3 * kMiB);
+    const CaptureReader reader(scratch / "out");
+    EXPECT_EQ(reader.pre_layout().stripes.files, static_cast<std::uint32_t>(files[0] - '0'));
+    std::vector<unsigned char> bytes(5 * kMiB);
+    for (const std::uint64_t block : {2, 33, 40, 100}) {
+      reader.read(MemoryFile::pre, block * kMiB, kMiB, bytes.data());
+      EXPECT(std::memcmp(bytes.data(), same.data(), kMiB) == 0);
+    }
+    // A run of blocks, and a range that begins in a repeat and ends in none.
+    EXPECT_EQ(reader.read_blocks(MemoryFile::pre, 0, 5, bytes.data()), bytes.size());
+    EXPECT(all_zero(bytes.data(), 2 * kMiB) && all_zero(bytes.data() + 4 * kMiB, kMiB));
+    EXPECT(std::memcmp(bytes.data() + 2 * kMiB, same.data(), kMiB) == 0);
+    EXPECT(std::memcmp(bytes.data() + 3 * kMiB, other.data(), kMiB) == 0);
+    reader.read(MemoryFile::pre, 3 * kMiB - 100, 200, bytes.data());
+    EXPECT(std::memcmp(bytes.data(), same.data() + kMiB - 100, 100) == 0);
+    EXPECT(std::memcmp(bytes.data() + 100, other.data(), 100) == 0);
+    const std::string file = files[0] == '1' ? "memory.pre" : "memory.pre.1";
+    const std::uint64_t offset = (files[0] == '1' ? 33 : 1) * kMiB;
+    flip((scratch / "out/") + file, offset + 9);
+    EXPECT_THROWS(reader.read(MemoryFile::pre, 40 * kMiB, 1, bytes.data()), DamagedCapture,
+                  file + ": the block at offset " + std::to_string(offset) + " does not match");
+  }
+}
+
+TEST(a_block_is_a_repeat_by_its_bytes_not_by_its_hash) {
+  const test::Scratch scratch;
+  BlockFile file(scratch / "m", false, 8);
+  const std::vector<unsigned char> one = pattern(kMiB, 1), two = pattern(kMiB, 2);
+  file.write_block(0, one.data(), one.size(), 7);
+  file.write_block(1, two.data(), two.size(), 7);
+  file.write_block(2, one.data(), one.size(), 7);
+  EXPECT(file.repeats() == (Repeats{{2, 0}}));
+  std::vector<unsigned char> back(kMiB);
+  file.read_back(kMiB, back.data(), back.size());
+  EXPECT(back == two);
+}
+
+TEST(only_so_many_blocks_are_repeats) {
+  for (const std::uint32_t most : {0u, 2u}) {
+    const test::Scratch scratch;
+    const std::string path = scratch / "m";
+    BlockFile file(path, false, most);
+    for (std::uint64_t i = 0; i < 5; ++i) write_block(file, i, pattern(kMiB, 1));
+    file.finish();
+    EXPECT_EQ(file.repeats().size(), std::size_t{most});
+    struct stat info;
+    EXPECT(::stat(path.c_str(), &info) == 0);
+    EXPECT(static_cast<std::uint64_t>(info.st_blocks) * 512 >= (5 - most) * kMiB);
+    std::vector<unsigned char> back(kMiB);
+    for (std::uint64_t i = 0; i < 5; ++i) {
+      file.read_back(i * kMiB, back.data(), back.size());
+      EXPECT(back == pattern(kMiB, 1));
+    }
+  }
+}
+
+TEST(repeats_are_found_by_many_threads) {
+  const test::Scratch scratch;
+  constexpr std::uint64_t kThreads = 8, kEach = 12;
+  BlockFile file(scratch / "m", false, 60);
+  const std::vector<unsigned char> kinds[3] = {pattern(kMiB, 1), pattern(kMiB, 2),
+                                               std::vector<unsigned char>(kMiB)};
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint64_t i = 0; i < kEach; ++i) write_block(file, i * kThreads + t, kinds[(i + t) % 3]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  // Two kinds are not zeros, 64 blocks; each thread may write one of either before it knows better.
+  EXPECT(file.repeats().size() >= 64 - 2 * kThreads && file.repeats().size() <= 60);
+  std::vector<unsigned char> back(kMiB);
+  for (std::uint64_t i = 0; i < kThreads * kEach; ++i) {
+    file.read_back(i * kMiB, back.data(), back.size());
+    EXPECT(back == kinds[(i / kThreads + i % kThreads) % 3]);
+  }
+}
+
+TEST(repeats_that_cannot_be_are_refused) {
+  const auto refused = [](std::uint32_t file, std::vector<BlockRepeat> pairs, std::uint32_t more,
+                          const char* why) {
+    const test::Scratch scratch;
+    {
+      CaptureWriter writer(scratch / "out");
+      add_records(writer);
+      for (std::uint64_t i = 0; i < 3; ++i) write_block(writer.pre(), i, pattern(kMiB, 1 + (i == 2)));
+      write_block(writer.pre(), 3, pattern(kMiB / 2, 1));
+      RepeatsRecord record{};
+      record.file = file;
+      record.count = static_cast<std::uint32_t>(pairs.size()) + more;
+      writer.add(record, RecordType::repeats,
+                 {{reinterpret_cast<const char*>(pairs.data()), pairs.size() * sizeof(BlockRepeat)}});
+      writer.commit();
+    }
+    EXPECT_THROWS(CaptureReader(scratch / "out"), DamagedCapture, why);
+  };
+  refused(0, {{3, 0}}, 0, "block 3 as a repeat of block 0, of 3 whole ones");
+  refused(0, {{2, 3}}, 0, "block 2 as a repeat of block 3, of 3 whole ones");
+  refused(0, {{2, 1ull << 60}}, 0, "of 3 whole ones");
+  refused(0, {{2, 0}}, 0, "which has another checksum");
+  refused(0, {{2, 2}}, 0, "which is one itself");
+  refused(0, {{0, 1}}, 0, "which is one itself");  // block 1 is a repeat of block 0 already
+  refused(0, {{1, 2}, {1, 0}}, 0, "a second time");
+  refused(1, {{1, 0}}, 0, "repeats of a file that has none");
+  refused(0, {{1, 0}}, 1, "a list longer than its record");
 }
 
 TEST(only_the_owner_can_read_a_capture) {
