@@ -17,6 +17,7 @@ import kerncap
 from kerncap.core import counters, records
 from kerncap.core.capture_run import Progress
 from kerncap.core.cuda_doctor import cuda_checks, cuda_self_test
+from kerncap.core.cuda_driver import Driver
 from kerncap.core.devices import Device, list_devices, resolve_device
 from kerncap.core.errors import DamagedCaptureError, DeviceError, UsageError
 from kerncap.core.replay import Sampler, load
@@ -280,6 +281,23 @@ def test_the_demonstration_is_hip_and_stays_on_the_simulated_gpu(tmp_path: Path)
         "demo", "--build", tmp_path / "demo", "--device", "cuda", code=4
     )
     assert not (tmp_path / "demo").exists()
+
+
+def test_doctor_tells_of_the_toolkit_where_there_is_no_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvcc, cupti = tmp_path / "nvcc", tmp_path / "libcupti.so.13"
+    nvcc.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n")
+    nvcc.chmod(0o755)
+    cupti.touch()
+    monkeypatch.setattr("kerncap.core.cuda_doctor.driver", lambda: Driver("", (), "there is no libcuda.so.1"))
+    monkeypatch.setenv("KERNCAP_NVCC", str(nvcc))
+    monkeypatch.setenv("KERNCAP_CUPTI", str(cupti))
+    found = [(check.name, check.state, check.detail) for check in cuda_checks()]
+    assert found[0] == ("cuda", "note", "there is no libcuda.so.1")
+    assert ("cuda", "ok", f"libcupti: {cupti}") in found
+    assert ("compiler", "ok", f"{nvcc} 13.0") in found
+    assert not [state for _, state, _ in found if state == "problem"]
 
 
 def test_doctor_tells_of_the_driver_and_its_self_test_needs_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,23 +30,13 @@ def cuda_checks() -> list[Check]:
     """
     found = driver()
     if found.problem is not None and not found.version:
-        return [Check("cuda", NOTE, found.problem)]
+        # What of the toolkit is here is told all the same: kernels can be rebuilt without a GPU.
+        return [Check("cuda", NOTE, found.problem), *(check for check in _toolkit(NOTE) if check.state == OK)]
     here = found.problem is None
     missing = PROBLEM if here else NOTE
     told = f"NVIDIA's driver supports CUDA {found.version}"
     checks = [Check("cuda", OK if here else PROBLEM, told if here else f"{told}: {found.problem}")]
-    cupti = cuda_toolkit.find_cupti()
-    if cupti:
-        checks.append(Check("cuda", OK, f"libcupti: {cupti}"))
-    else:
-        fix = f"{_TOOLKIT}, or `pip install nvidia-cuda-cupti`, or name it in KERNCAP_CUPTI"
-        text = "no libcupti is here: programs that bring none of their own cannot be watched"
-        checks.append(Check("cuda", missing, text, fix))
-    nvcc = cuda_toolkit.nvcc()
-    if nvcc:
-        checks.append(Check("compiler", OK, f"{nvcc} {cuda_toolkit.version_of(nvcc)}".strip()))
-    else:
-        checks.append(Check("compiler", NOTE, "no nvcc: edits of CUDA kernels cannot be rebuilt", _TOOLKIT))
+    checks += _toolkit(missing)
     ncu = cuda_toolkit.find_tool("ncu")
     if ncu is None:
         text = "no ncu (Nsight Compute): replay --counters cannot read hardware counters"
@@ -59,6 +49,24 @@ def cuda_checks() -> list[Check]:
         checks.append(Check("counters", OK, "this user may read hardware counters"))
     else:
         checks.append(Check("counters", NOTE, "only administrators may read hardware counters", _PROFILING))
+    return checks
+
+
+def _toolkit(missing: str) -> list[Check]:
+    """libcupti and nvcc; `missing`: the state of what a machine with a GPU needs."""
+    checks = []
+    cupti = cuda_toolkit.find_cupti()
+    if cupti:
+        checks.append(Check("cuda", OK, f"libcupti: {cupti}"))
+    else:
+        fix = f"{_TOOLKIT}, or `pip install nvidia-cuda-cupti`, or name it in KERNCAP_CUPTI"
+        text = "no libcupti is here: programs that bring none of their own cannot be watched"
+        checks.append(Check("cuda", missing, text, fix))
+    nvcc = cuda_toolkit.nvcc()
+    if nvcc:
+        checks.append(Check("compiler", OK, f"{nvcc} {cuda_toolkit.version_of(nvcc)}".strip()))
+    else:
+        checks.append(Check("compiler", NOTE, "no nvcc: edits of CUDA kernels cannot be rebuilt", _TOOLKIT))
     return checks
 
 

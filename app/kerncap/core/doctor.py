@@ -117,9 +117,9 @@ def _chosen(device: str | None) -> Check:
     try:
         return Check("device", OK, f"{resolve_device(device).name} is what commands use")
     except KerncapError as error:
-        return Check(
-            "device", PROBLEM, error.message.splitlines()[0], "name another: --device, KERNCAP_DEVICE"
-        )
+        # The devices that are known follow; they have lines of their own here.
+        text = error.message.splitlines()[0].partition(". Known here")[0]
+        return Check("device", PROBLEM, text, "name another: --device, KERNCAP_DEVICE")
 
 
 def _disk() -> Check:
