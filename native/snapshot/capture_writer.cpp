@@ -83,15 +83,20 @@ CaptureWriter::CaptureWriter(std::string output) : output_(std::move(output)) {
     pre_ = std::make_unique<BlockFile>(partial_ + "/memory.pre", true, kMostRepeats);
     post_ = std::make_unique<BlockFile>(partial_ + "/memory.post");
   } catch (...) {
-    std::error_code ignored;
-    std::filesystem::remove_all(partial_, ignored);
+    discard();
     throw;
   }
 }
 
 CaptureWriter::~CaptureWriter() {
-  if (committed_) return;
+  if (!committed_) discard();
+}
+
+void CaptureWriter::discard() {
+  // It takes a descriptor to remove a folder's files, and the process may have none left but ours.
+  pre_.reset(), post_.reset();
   std::error_code ignored;
+  std::filesystem::remove_all(partial_ + "/code", ignored);
   std::filesystem::remove_all(partial_, ignored);
 }
 

@@ -47,6 +47,7 @@ class CaptureWriter {
   void add_checksums(std::uint32_t file, const std::vector<std::uint64_t>& sums);
   void add_repeats(const Repeats& repeats);
   void write_records();
+  void discard();
 
   std::string output_;
   std::string partial_;

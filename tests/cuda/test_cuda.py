@@ -111,6 +111,19 @@ def test_a_snapshot_in_memory_is_right_however_it_is_written(gpu: FakeGpu, files
             assert replay.differences(variant)[1] == 0
 
 
+def test_a_limit_on_the_size_of_files_fails_the_capture_and_not_the_program(
+    gpu: FakeGpu, plain: Plain, tmp_path: Path
+) -> None:
+    """Files of ours that grow past it send the program no SIGXFSZ."""
+    command = ["sh", "-c", 'ulimit -f 1024; exec "$0" "$@"', *map(str, gpu.command("saxpy", 2))]
+    watched, taken = capture(command, "saxpy", tmp_path / "c", environment=gpu.environment)
+    assert taken is None
+    assert (watched.code, watched.output) == (0, plain("saxpy", 2)), watched.errors
+    assert watched.status.state is CaptureState.FAILED
+    assert "memory.pre: File too large (the limit on the size of files, ulimit -f)" in watched.status.message
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_all_memory_is_saved_where_that_is_asked_for(gpu: FakeGpu, tmp_path: Path) -> None:
     _, taken = capture(
         gpu.command("saxpy", 1),

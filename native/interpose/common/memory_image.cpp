@@ -1,5 +1,8 @@
 #include "interpose/common/memory_image.h"
 
+#include <pthread.h>
+#include <signal.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <cstdio>
@@ -262,6 +265,10 @@ void MemoryImage::Work::in_workers(Body body) {
   stop.store(false);
   std::vector<std::thread> threads;
   std::atomic<unsigned> running{0};
+  // The program's signals are for the program's threads; and one for a file that is too long is for nobody.
+  sigset_t all, mask;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &mask);
   try {
     for (unsigned i = 0; i < memory.workers(); ++i) {
       running.fetch_add(1);
@@ -281,6 +288,7 @@ void MemoryImage::Work::in_workers(Body body) {
     running.fetch_sub(1);
     fail();
   }
+  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
   while (running.load() != 0) {
     try {
       if (!stop.load()) progress.check();

@@ -18,6 +18,7 @@
 #include "interpose/cuda/capture_records.h"
 #include "interpose/cuda/driver.h"
 #include "interpose/cuda/process.h"
+#include "live/file_size_guard.h"
 
 namespace kerncap::interpose::cuda {
 
@@ -176,6 +177,7 @@ void Capture::save_before() {
   if (kernel_.code == nullptr || !kernel_.unknown_code.empty()) {
     throw Refused("the code of " + kernel_.demangled + " cannot be told: " + kernel_.unknown_code);
   }
+  const live::FileSizeGuard guard;
   writer_ = std::make_unique<snapshot::CaptureWriter>(request_.output);
   parameters_ = pack_parameters(launch_, kernel_);
   memory_ = std::make_unique<CudaImageMemory>(launch_.context);
@@ -220,6 +222,7 @@ void Capture::save_after(CUresult result) {
   settle("the dispatch did not complete");
   set_state(CaptureState::saving_changes);
   const std::uint64_t began = live::monotonic_ns();
+  const live::FileSizeGuard guard;
   image_->save_changes(*writer_);
   process_.activity.flush(false);
   CaptureRecords(*this).write(*writer_);

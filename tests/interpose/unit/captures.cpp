@@ -366,3 +366,16 @@ TEST(a_full_disk_is_an_error_and_leaves_nothing) {
   ::setrlimit(RLIMIT_FSIZE, &before);
   EXPECT(std::filesystem::is_empty(scratch.path()));
 }
+
+TEST(what_was_begun_is_removed_where_no_more_files_may_be_opened) {
+  const test::Scratch scratch;
+  const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::close(lowest);
+  rlimit before;
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit one{static_cast<rlim_t>(lowest) + 1, before.rlim_max};  // for memory.pre, not for memory.post
+  ::setrlimit(RLIMIT_NOFILE, &one);
+  EXPECT_THROWS(CaptureWriter(scratch / "out"), IoError, "memory.post: Too many open files");
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT(std::filesystem::is_empty(scratch.path()));
+}
