@@ -108,10 +108,10 @@ def entries(text: str) -> dict[str, str]:
 
 
 def _pairs(node: ast.Dict) -> list[tuple[str, ast.expr]]:
-    if any(not isinstance(key, ast.Constant) for key in node.keys):
-        raise ValueError("it does not end by returning a dictionary that is written out")
-    return [
-        (str(key.value), value)
-        for key, value in zip(node.keys, node.values, strict=True)
-        if isinstance(key, ast.Constant)
-    ]
+    found = []
+    for key, value in zip(node.keys, node.values, strict=True):
+        try:
+            found.append((str(ast.literal_eval(key or "")), value))  # attributes: (0,), a path of arguments
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            raise ValueError("it does not end by returning a dictionary that is written out") from None
+    return found

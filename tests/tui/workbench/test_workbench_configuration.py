@@ -19,6 +19,8 @@ from textual import __version__ as textual_version
 from kerncap.core.candidates import CandidateResult, as_recorded
 from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.triton_pinned import Change, entries, pinned_changes, read_pinned
+from kerncap.core.triton_record import TritonRecord
+from kerncap.source.triton.variant import write_variant
 from kerncap.tui.settings import Remembered
 from kerncap.tui.workbench import configuration
 from tui.workbench.workbench_stage import Bench, FakeBench, Result, workbench
@@ -366,6 +368,28 @@ def test_pinned_is_read_as_python_and_compared_by_its_values(triton: Path) -> No
     for text in ("x = 1", "def pinned():\n    return dict(grid=1)", "def pinned():\n    return {**OTHERS}"):
         with pytest.raises(ValueError, match=r"no such function|written out"):
             entries(text)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "named"),
+    [
+        ({"paths": "{(0,): [['tt.divisibility', 16]], (2, 1): [['tt.divisibility', 16]]}"}, "(2, 1)"),
+        ({"paths": "{}"}, ""),
+        ({"descriptor": "{'arg_properties': {'tt.divisibility': [0, 1], 'tt.equal_to': [2]}}"}, ""),  # 3.2
+    ],
+)
+def test_pinned_as_it_is_written_is_read(attributes: dict[str, str], named: str) -> None:
+    module = {"file": "/m.py", "future": False, "imports": {}, "constants": {}}
+    function = {"source": "def f(x, BM):\n    pass", "decorator": "triton.jit", "file": "/m.py", "line": 1}
+    module["functions"] = {"f": function}
+    record = TritonRecord({**row(), "attributes": attributes, "modules": {"m": module}, "unresolved": {}})
+    text = write_variant(record, (4, 3, 1)).texts["kernel_variant.py"]
+    found = entries(text)
+    assert (found["grid"], found["BM"], found["num_warps"]) == ("(4, 3, 1)", "32", "2")
+    assert [name for name in found if name.startswith("attributes")] == (
+        ["attributes: (0,)", "attributes: (2, 1)"] if named else []
+    )
+    assert found["backend_name"] == "'hip'"
 
 
 def test_a_spoilt_record_is_a_damaged_capture(triton: Path) -> None:
