@@ -107,12 +107,40 @@ def test_the_next_launch_is_none_of_the_autotuners(tmp_path: Path) -> None:
     assert records.read(tmp_path / "capture").dispatch.nth_of_kernel == 2
 
 
-def test_an_id_means_what_it_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "kernel"),
+    [(program("tuned"), "tuned"), (program("compiled", "static"), "triton_poi_tuned")],
+)
+def test_an_id_means_what_it_says(words: list[str], kernel: str, tmp_path: Path) -> None:
+    """Also a launch that only timed it, of which it warns with the ways out."""
+    report = kerncap.profile(words, device="cuda", stdout=2)
+    chosen = max((k for k in report.kernels if k.name == kernel), key=lambda k: k.calls)
+    made = extract(chosen.id, tmp_path / "o", *words)
+    assert (made.id, made.dispatch) == (chosen.id, 1)
+    (warning,) = (w for w in made.warnings if "configurations" in w)
+    assert "dispatch 1 was captured before kerncap saw the autotuner choose among the 3" in warning
+    assert f"--dispatch N takes a later one; the plain name, {kernel}, takes the first" in warning
+    made = extract(chosen.id, tmp_path / "later", *words, dispatch=3)
+    assert not any("autotuner" in w for w in made.warnings)
+
+
+def test_an_id_says_where_the_choice_was_another_or_came_while_the_program_ran_on(tmp_path: Path) -> None:
     report = kerncap.profile(program("tuned"), device="cuda", stdout=2)
     chosen = max(report.kernels, key=lambda k: k.calls)
-    made = extract(chosen.id, tmp_path / "o", *program("tuned"))
-    assert (made.id, made.dispatch) == (chosen.id, 1)
-    assert not any("configurations" in w for w in made.warnings)
+    third = next(k for k in report.kernels if k.block[0] == 128)
+    for kernel, said in (
+        (third, f"the autotuner chose {CHOSEN}"),
+        (chosen, "dispatch 1 may be one by which the autotuner timed"),
+    ):
+        made = kerncap.extract(
+            kernel.id,
+            program("tuned"),
+            device="cuda",
+            output=tmp_path / kernel.id,
+            stdout=2,
+            keep_running=True,
+        )
+        assert any(said in w for w in made.warnings), made.warnings
 
 
 def test_the_candidates_are_launched_as_they_were_compiled(

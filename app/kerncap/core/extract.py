@@ -343,7 +343,7 @@ def extract(
             snapshot_s=outcome.snapshot_s,
             on_progress=on_progress,
         )
-        choice = triton_choice.note(partial / "capture", kernel, result.id, result.dispatch)
+        choice = triton_choice.note(partial / "capture", kernel, result.id, result.dispatch, keep_running)
         kept = commit()
     return replace(
         result,

@@ -71,19 +71,51 @@ def _candidates(record: TritonRecord, tuning: dict[str, Any]) -> list[Candidate]
         return []
 
 
-def note(capture: Path, pattern: str, kernel_id: str, nth: int) -> str | None:
-    """What somebody who named the kernel otherwise than by its id has to know of the choice."""
-    if len(pattern) >= 6 and kernel_id.startswith(pattern.lower()):
-        return None
+def note(capture: Path, pattern: str, kernel_id: str, nth: int, ran_on: bool = False) -> str | None:
+    """What somebody who extracts a tuned kernel has to know of the choice. `ran_on`: the program went on
+    after the capture, so that the choice may have come later.
+    """
     try:
         record = triton_record.read(capture)
         found = record.candidates if record is not None else []
     except (DamagedCaptureError, KeyError, TypeError, ValueError, AttributeError, IndexError):
         return None
-    pinned = next((c for c in found if record is not None and record.is_pinned(c)), None)
-    if len(found) < 2 or pinned is None or not pinned.chosen:
+    if record is None or len(found) < 2:
+        return None
+    pinned = next((c for c in found if record.is_pinned(c)), None)
+    if pinned is None:
+        return None
+    if len(pattern) >= 6 and kernel_id.startswith(pattern.lower()):
+        return _note_of_id(record, pinned, found, nth, ran_on)
+    if not pinned.chosen:
         return None
     return (
         f"the autotuner tried {len(found)} configurations of {pattern}; captured is the one that it chose, "
         f"{pinned.text}, in dispatch {nth} of that kernel"
     )
+
+
+def _note_of_id(
+    record: TritonRecord, pinned: Candidate, found: list[Candidate], nth: int, ran_on: bool
+) -> str | None:
+    """An id counts the launches by which the autotuner timed the kernel, and is of one configuration."""
+    name = record.kernel
+    if not record.row.get("tuned"):
+        return (
+            f"dispatch {nth} was captured before kerncap saw the autotuner choose among the {len(found)} "
+            f"configurations of {name}: it may be a launch that only timed {pinned.text}. --dispatch N takes "
+            f"a later one; the plain name, {name}, takes the first after the choice"
+        )
+    if not pinned.chosen:
+        best = next((c.text for c in found if c.chosen), "another one")
+        return (
+            f"captured is {pinned.text}; of the {len(found)} configurations of {name} the autotuner chose "
+            f"{best}. The plain name, {name}, takes that one"
+        )
+    if ran_on:
+        return (
+            f"dispatch {nth} may be one by which the autotuner timed {pinned.text}, which it chose: an id "
+            f"counts those too. --dispatch N takes a later one; the plain name, {name}, takes the first "
+            "after the choice"
+        )
+    return None

@@ -109,6 +109,14 @@ def _row(tuner, fn, config, milliseconds, arguments, keywords):
 
 
 @watch.guarded
+def _begins(tuner, arguments, keywords):
+    """What is captured while candidates are timed has them beside it, and no choice."""
+    fn = _live(tuner)
+    rows = [_row(tuner, fn, launcher.config, None, arguments, keywords) for launcher in tuner.launchers]
+    _tunings[id(tuner)] = watch.new_tuning(fn, rows)
+
+
+@watch.guarded
 def _tuned(tuner, timings, arguments, keywords):
     fn = _live(tuner)
     rows = []
@@ -117,7 +125,10 @@ def _tuned(tuner, timings, arguments, keywords):
         row = _row(tuner, fn, launcher.config, milliseconds, arguments, keywords)
         row["chosen"] = launcher is best
         rows.append(row)
-    _tunings[id(tuner)] = watch.new_tuning(fn, rows, finished=True)
+    name, document = _tunings.get(id(tuner)) or watch.new_tuning(fn, [])
+    document.update(candidates=rows, finished=True)
+    _tunings[id(tuner)] = name, document
+    watch.write(name, document)
 
 
 @watch.guarded
@@ -166,6 +177,7 @@ def patch_heuristics(module):
 
     @functools.wraps(every)
     def benchmark_all_configs(self, *arguments, **keywords):
+        _begins(self, arguments, keywords)
         timings = every(self, *arguments, **keywords)
         _tuned(self, timings, arguments, keywords)
         return timings
