@@ -47,8 +47,7 @@ def test_output_and_status_are_the_same(
     assert report["dispatches"] > 0
     assert report["lost"] == 0
     # Each dispatch has a time, or it is said why not.
-    unread = sum(
-        int(number) for number in re.findall(r"last (\d+) dispatches were not read", str(report["warnings"]))
-    )
+    told = re.findall(r"of its last (?:(\d+) dispatches were|dispatch was) not read", str(report["warnings"]))
+    unread = sum(int(number or 1) for number in told)
     assert report["timed"] + report["rejected"] + unread == report["dispatches"], report["warnings"]
     assert not any("unaccounted" in warning for warning in report["warnings"])
