@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kerncap.core import triton_record
+from kerncap.core import triton_choice, triton_record
 from kerncap.core.errors import DamagedCaptureError
 from kerncap.triton_hook.elf_text import text_digest
 
@@ -93,6 +93,30 @@ def test_a_record_that_was_spoilt_is_a_problem_and_no_end(place: tuple[Path, Pat
     assert "JSONDecodeError" in str(triton_record.problem_of(capture))
 
 
+def test_a_record_that_cannot_be_used_is_a_problem_too(place: tuple[Path, Path]) -> None:
+    session, capture = place
+    write(session, record(CUBIN, schema=[]))
+    triton_record.keep(session, capture)
+    assert triton_record.read(capture) is None
+    assert "the record of the kernel cannot be used: schema is [], not text" in str(
+        triton_record.problem_of(capture)
+    )
+
+
+SPOILT = ['{"module": "m', "[1]", "null", "[" * 100_000, '{"module": "m", "function": "f", "candidates": 7}']
+
+
+@pytest.mark.parametrize("name", ["tuning-0-0.json", f"{'0' * 64}.json"])
+@pytest.mark.parametrize("text", SPOILT)
+def test_what_another_process_spoilt_does_not_matter(text: str, name: str, place: tuple[Path, Path]) -> None:
+    session, capture = place
+    write(session, record(CUBIN + b"\0", kernel=kernel_of(CUBIN)))
+    (session / "triton" / name).write_text(text)
+    triton_record.keep(session, capture)
+    assert triton_record.read(capture) is not None, triton_record.problem_of(capture)
+    assert triton_choice.chosen_kernel(session, ["0"]) is None
+
+
 def test_the_tuning_that_has_the_captured_configuration(place: tuple[Path, Path]) -> None:
     session, capture = place
     write(session, record(CUBIN))
@@ -111,7 +135,15 @@ def test_the_tuning_that_has_the_captured_configuration(place: tuple[Path, Path]
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"schema": 1}', json.dumps(record(CUBIN, schema="kerncap-triton/9"))]
+    "text",
+    [
+        "{",
+        "[]",
+        "[" * 100_000,
+        '{"schema": 1}',
+        json.dumps(record(CUBIN, schema="kerncap-triton/9")),
+        json.dumps(record(CUBIN, candidates=[{"constexprs": 1}])),
+    ],
 )
 def test_a_damaged_record_is_told(text: str, place: tuple[Path, Path]) -> None:
     _, capture = place

@@ -18,7 +18,7 @@ from kerncap.core import records, triton_record
 from kerncap.core.candidates import candidates
 from kerncap.core.control import CaptureRequest, Session
 from kerncap.core.devices import Device, full_environment
-from kerncap.core.errors import UsageError
+from kerncap.core.errors import DamagedCaptureError, UsageError
 from kerncap.core.layout import CaptureState
 from kerncap.core.recompile import recompile
 
@@ -187,6 +187,13 @@ def test_more_scratch_memory_than_was_captured_is_refused(tmp_path: Path) -> Non
     beside.write_text(json.dumps({**json.loads(beside.read_text()), "grid": [2, 1, 1], "scratch": 256}))
     with pytest.raises(UsageError, match=r"takes 256 bytes of scratch memory .*; the captured launch had 0"):
         kerncap.validate(tmp_path / "o", built, device="cuda")
+
+
+def test_a_damaged_record_is_no_compilers_error(tmp_path: Path) -> None:
+    extract("tuned", tmp_path / "o", *program("tuned"))
+    (tmp_path / "o" / "capture" / "triton.json").write_text("{")
+    with pytest.raises(DamagedCaptureError, match=r"triton\.json: it cannot be read"):
+        recompile(tmp_path / "o")
 
 
 def test_a_choice_that_is_only_written_down_is_taken_in_a_second_run(tmp_path: Path) -> None:

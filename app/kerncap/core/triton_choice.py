@@ -20,7 +20,7 @@ def _documents(session: Path, pattern: str) -> list[tuple[int, dict[str, Any]]]:
             row = json.loads(path.read_text("utf-8"))
             if isinstance(row, dict):
                 found.append((path.stat().st_mtime_ns, row))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
     return sorted(found, key=lambda pair: pair[0])
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kerncap.core import triton_record
 from kerncap.core.compile_command import CompileCommand
 from kerncap.core.device_compile import Compiled
 from kerncap.core.errors import DeviceError
@@ -53,7 +54,10 @@ class TritonCompile:
         return Compiler((sys.executable,), "triton", note=f"{python} is gone; {sys.executable} is used.")
 
     def build(self, output: Path) -> Compiled:
-        """The code object, and how it is launched beside it. Raises CompileError."""
+        """The code object, and how it is launched beside it. Raises CompileError, and DamagedCaptureError
+        where the record of it is damaged.
+        """
+        triton_record.read(self.directory / "capture")  # what Triton's Python says of that is no compiler's
         started = time.perf_counter()
         output.parent.mkdir(parents=True, exist_ok=True)
         with scratch("build", output.parent) as place:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ _SHAPE = {
     "modules?": dict,
     "unresolved?": dict,
     "id?": str,
-    "candidates?": list,
+    "candidates?": [{"constexprs": dict, "options": dict}],
     "tuned?": bool,
 }
 
@@ -130,6 +131,9 @@ def _flat(text: str) -> str:
     return text.strip("'\"").replace("*k", "*") if text.startswith(("'", '"')) else text
 
 
+_SPOILED = (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+
+
 def keep(session: Path, capture: Path) -> None:
     """Puts the record of the captured code object beside the capture, with its autotuner's candidates.
 
@@ -142,7 +146,7 @@ def keep(session: Path, capture: Path) -> None:
         if _keep(folder, capture):
             return
         problems = [path.read_text("utf-8", "replace") for path in folder.glob("problem-*.txt")]
-    except (OSError, ValueError, KeyError, TypeError) as error:  # the program's to write, and to spoil
+    except _SPOILED as error:  # the program's to write, and to spoil
         problems = [f"{type(error).__name__}: {error}"]
     if problems:
         text = "\n".join(problem[-_PROBLEM_BYTES:] for problem in problems)
@@ -155,6 +159,9 @@ def _keep(folder: Path, capture: Path) -> bool:
         row = _record_of(folder, code.read_bytes())
         if row is not None:
             _add_tuning(folder, row)
+            problem = _problem(row)
+            if problem is not None:
+                raise ValueError(f"the record of the kernel cannot be used: {problem}")
             write_json(capture / NAME, row)
             return True
     return False
@@ -168,9 +175,10 @@ def _record_of(folder: Path, code: bytes) -> dict[str, Any] | None:
         return row
     text = text_digest(code)
     for path in sorted(folder.glob("*.json")) if text else ():
-        row = json.loads(path.read_text("utf-8"))
-        if row.get("text") == text and row["kernel"].encode() in code:
-            return row
+        with suppress(*_SPOILED):  # another's does not matter
+            row = json.loads(path.read_text("utf-8"))
+            if row.get("text") == text and row["kernel"].encode() in code:
+                return row
     return None
 
 
@@ -178,15 +186,35 @@ def _add_tuning(folder: Path, row: dict[str, Any]) -> None:
     """The newest tuning of the kernel that has its configuration."""
     newest: tuple[int, dict[str, Any]] | None = None
     for path in folder.glob("tuning-*.json"):
-        tuning = json.loads(path.read_text("utf-8"))
-        if (tuning["module"], tuning["function"]) != (row.get("module"), row.get("function")):
-            continue
-        record = TritonRecord({**row, "candidates": tuning["candidates"]})
-        at = path.stat().st_mtime_ns
-        if any(record.is_pinned(c) for c in record.candidates) and (newest is None or at > newest[0]):
-            newest = at, tuning
+        with suppress(*_SPOILED):
+            tuning = json.loads(path.read_text("utf-8"))
+            if (tuning["module"], tuning["function"]) != (row.get("module"), row.get("function")):
+                continue
+            record = TritonRecord({**row, "candidates": tuning["candidates"], "tuned": tuning["finished"]})
+            at = path.stat().st_mtime_ns
+            if any(record.is_pinned(c) for c in record.candidates) and (newest is None or at > newest[0]):
+                newest = at, record.row
     if newest is not None:
-        row["candidates"], row["tuned"] = newest[1]["candidates"], newest[1]["finished"]
+        row["candidates"], row["tuned"] = newest[1]["candidates"], newest[1]["tuned"]
+
+
+def _problem(row: Any) -> str | None:
+    """What keeps it from being a record that can be used. May also raise any of _SPOILED."""
+    problem = misshapen(row, _SHAPE)
+    if problem is None and "reason" not in row:
+        missing = [
+            name.rstrip("?") for name in _SHAPE if name.rstrip("?") not in row and name[:-1] in _NEEDED
+        ]
+        problem = f"{missing[0]} is missing" if missing else None
+        for module in row.get("modules", {}).values():
+            problem = problem or misshapen(module, _MODULE)
+            for function in module["functions"].values():
+                problem = problem or misshapen(function, _FUNCTION)
+    if problem is None and row["schema"] != SCHEMA:
+        problem = f"schema {row['schema']!r}; this kerncap reads {SCHEMA!r}"
+    if problem is None:
+        _ = TritonRecord(row).candidates  # raises where one of them cannot be used
+    return problem
 
 
 def read(capture: Path) -> TritonRecord | None:
@@ -196,19 +224,8 @@ def read(capture: Path) -> TritonRecord | None:
         return None
     try:
         row = json.loads(path.read_text("utf-8"))
-        problem = misshapen(row, _SHAPE)
-        if problem is None and "reason" not in row:
-            missing = [
-                name.rstrip("?") for name in _SHAPE if name.rstrip("?") not in row and name[:-1] in _NEEDED
-            ]
-            problem = f"{missing[0]} is missing" if missing else None
-            for module in row.get("modules", {}).values():
-                problem = problem or misshapen(module, _MODULE)
-                for function in module["functions"].values():
-                    problem = problem or misshapen(function, _FUNCTION)
-        if problem is None and row["schema"] != SCHEMA:
-            problem = f"schema {row['schema']!r}; this kerncap reads {SCHEMA!r}"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        problem = _problem(row)
+    except _SPOILED as error:
         problem = f"it cannot be read: {error!r}"
     if problem is not None:
         raise DamagedCaptureError(f"{path}: {problem}.", file=str(path))
