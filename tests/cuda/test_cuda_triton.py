@@ -21,6 +21,7 @@ from kerncap.core.devices import Device, full_environment
 from kerncap.core.errors import DamagedCaptureError, UsageError
 from kerncap.core.layout import CaptureState
 from kerncap.core.recompile import recompile
+from kerncap.core.toolchain import CompileError
 
 STANDIN = Path(__file__).resolve().parents[1] / "support" / "triton_standin"
 CHOSEN = "VARIANT=1, num_warps=8"
@@ -178,6 +179,24 @@ def test_a_cluster_of_blocks_is_one_program(tmp_path: Path) -> None:
         "launched as 1x1x1 programs of 128 threads in 1 blocks; captured were 1x1x1 programs of 128 "
         "threads in 2 blocks" in judged.warnings
     )
+
+
+def test_what_nothing_takes_in_pinned_is_refused_by_name(tmp_path: Path) -> None:
+    """Triton would compile with its defaults, and the result would be IDENTICAL."""
+    extract("tuned", tmp_path / "o", *program("tuned"))
+    variant = tmp_path / "o" / "kernel_variant.py"
+    text = variant.read_text()
+    line = text[: text.index('"num_warps": 8')].count("\n") + 1
+    for old, new, said in (
+        ('"num_warps": 8', '"num_wraps": 8', f"kernel_variant.py:{line}:9: error: pinned() has 'num_wraps'"),
+        ('"grid": (1, 1, 1)', '"grid": (0, 1, 1)', "error: 'grid' in pinned() is (0, 1, 1)"),
+    ):
+        assert old in text
+        variant.write_text(text.replace(old, new))
+        with pytest.raises(CompileError) as caught:
+            recompile(tmp_path / "o")
+        assert said in caught.value.output
+        assert not (tmp_path / "o" / "optimized.cubin").exists()
 
 
 def test_more_scratch_memory_than_was_captured_is_refused(tmp_path: Path) -> None:

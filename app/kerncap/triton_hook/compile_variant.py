@@ -7,10 +7,12 @@ pinned() returns. Writes the code object to OUTPUT and how it is launched to OUT
 Triton cache is neither read nor written.
 """
 
+import difflib
 import hashlib
 import json
 import linecache
 import math
+import operator
 import os
 import shutil
 import sys
@@ -29,6 +31,7 @@ _ENVIRONMENT = (
     "PTXAS_",
     "USE_IR_LOC",
 )
+_WANTED = ("grid", "constexprs", "specialized", "signature", "attributes", "options")
 _TOP = ("num_warps", "num_stages", "waves_per_eu", "num_ctas", "maxnreg")
 
 
@@ -120,12 +123,84 @@ def _attributes(record, pinned):
     return AttrsDescriptor.from_dict(eval(descriptor))
 
 
-def _configuration(module, override):
-    pinned = module.pinned()
-    wanted = ("grid", "constexprs", "specialized", "signature", "attributes", "options")
-    missing = [name for name in wanted if name not in pinned]
+class Refused(Exception):
+    """What pinned() returns is none; `name`: the entry of it."""
+
+    def __init__(self, message, name=None):
+        super().__init__(message)
+        self.name = name
+
+
+def _captured(record):
+    """By group of pinned(): what was captured, as expressions."""
+    options = record["options"]
+    return {
+        "": {name: text for name, text in options.items() if name in _TOP},
+        "options": {name: text for name, text in options.items() if name not in _TOP},
+        "constexprs": {k: text for k, text in record["constexprs"].items() if k in record["declared"]},
+        "specialized": {k: text for k, text in record["constexprs"].items() if k not in record["declared"]},
+        "signature": record["signature"],
+    }
+
+
+def _unknown(record, group, name, also):
+    """Of a name that nothing takes: Triton itself would compile with its default, and say nothing."""
+    captured = _captured(record)[group]
+    known = [*captured, *(_WANTED if not group else ()), *also]
+    near = [other for other in difflib.get_close_matches(str(name), known, 1) if other != name]
+    told = ", ".join(f"{key}={text}" for key, text in captured.items()) or "none"
+    what = f"{group!r} in pinned()" if group else "pinned()"
+    guess = f"; did you mean {near[0]!r}?" if near else "."
+    return Refused(f"{what} has {name!r}, which nothing takes{guess} Captured were: {told}", name)
+
+
+def _check_names(record, pinned, parameters, taken):
+    """`taken`: the options of Triton's backend, as fields. Raises Refused."""
+    options = [*taken, *record["options"]]
+    for name in pinned:
+        if name not in _WANTED and not (name in _TOP and name in options):
+            if name in options:
+                raise Refused(f"pinned() has {name!r}, which belongs into its 'options'", name)
+            raise _unknown(record, "", name, ())
+    missing = [name for name in _WANTED if name not in pinned]
     if missing:
-        raise ValueError("pinned() no longer has {}".format(", ".join(missing)))
+        raise Refused("pinned() no longer has {}".format(", ".join(missing)))
+    constexprs = [*parameters, *record["constexprs"]]
+    for group, known, other in (
+        ("options", options, pinned),
+        ("constexprs", constexprs, pinned["specialized"]),
+        ("specialized", constexprs, ()),
+        ("signature", [*parameters, *record["signature"]], ()),
+    ):
+        if not isinstance(pinned[group], dict):
+            raise Refused(f"{group!r} in pinned() is {pinned[group]!r}, no dictionary", group)
+        for name in pinned[group]:
+            if name not in known:
+                raise _unknown(record, group, name, known)
+            if name in other:
+                raise Refused(f"pinned() has {name!r} twice: in {group!r}, and elsewhere", name)
+
+
+def _whole_grid(grid):
+    """Three positive numbers. Raises Refused."""
+    try:
+        numbers = [operator.index(n) for n in grid]
+    except TypeError:
+        numbers = []
+    if not 1 <= len(numbers) <= 3 or min(numbers) < 1 or max(numbers) >= 2**31:
+        raise Refused(
+            f"'grid' in pinned() is {grid!r}: it is one to three whole numbers of programs, each from 1 to "
+            "2147483647",
+            "grid",
+        )
+    return numbers + [1] * (3 - len(numbers))
+
+
+def _configuration(record, module, kernel, taken, override):
+    pinned = module.pinned()
+    if not isinstance(pinned, dict):
+        raise Refused(f"pinned() returns {pinned!r}, no dictionary")
+    _check_names(record, pinned, kernel.arg_names, taken)
     names = module.__dict__
     constexprs = dict(pinned["specialized"], **pinned["constexprs"])
     options = dict(pinned["options"], **{name: pinned[name] for name in _TOP if name in pinned})
@@ -133,8 +208,12 @@ def _configuration(module, override):
         constexprs[name] = eval(text, names)
     for name, text in override.get("options", {}).items():
         options[name] = eval(text, names)
-    grid = override.get("grid") or pinned["grid"]
-    return pinned, constexprs, options, [int(n) for n in grid]
+    for name, text in record["options"].items():
+        if name in pinned["options"] and not (name in taken and taken[name].init):
+            value = pinned["options"][name]
+            if value != eval(text, names):
+                raise Refused(f"{name!r} in pinned() is {value!r}, but Triton sets it itself: {text}", name)
+    return pinned, constexprs, options, _whole_grid(override.get("grid") or pinned["grid"])
 
 
 def build(directory, output, override):
@@ -156,11 +235,14 @@ def build(directory, output, override):
             )
         module = _load(directory, record)
         _restore(record, module)
-        pinned, constexprs, options, grid = _configuration(module, override)
-        keys = {(eval(key) if key.startswith("(") else key): value for key, value in constexprs.items()}
         target = GPUTarget(*record["target"])
         kernel = getattr(module, record["function"])
-        kinds = type(make_backend(target).parse_options(dict(options))).__dataclass_fields__
+        kinds = type(make_backend(target).parse_options({})).__dataclass_fields__
+        pinned, constexprs, options, grid = _configuration(record, module, kernel, kinds, override)
+        keys = {(eval(key) if key.startswith("(") else key): value for key, value in constexprs.items()}
+        dropped = [name for name in options if name not in kinds]
+        if dropped and triton.__version__ != record["triton"]:
+            print("It takes no {}".format(", ".join(dropped)), file=sys.stderr)
         options = {name: value for name, value in options.items() if name in kinds and kinds[name].init}
         source = ASTSource(kernel, pinned["signature"], keys, _attributes(record, pinned))
         made = triton.compile(source, target=target, options=options)
@@ -168,7 +250,7 @@ def build(directory, output, override):
         document = {
             "schema": "kerncap-launch/1",
             "sha256": hashlib.sha256(binary).hexdigest(),
-            "grid": grid + [1] * (3 - len(grid)),
+            "grid": grid,
             "threads": made.metadata.num_warps * made.metadata.target.warp_size,
             "shared": made.metadata.shared,
             "ctas": getattr(made.metadata, "num_ctas", 1) if target.backend == "cuda" else 1,
@@ -227,8 +309,23 @@ def _in_traceback(directory, error):
     return None
 
 
+def _in_pinned(directory, name):
+    """(file, line, column) of an entry of pinned(), else of the function."""
+    with open(os.path.join(directory, "kernel_variant.py"), encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    start = next((i for i, line in enumerate(lines) if line.startswith("def pinned(")), 0)
+    for number, line in enumerate(lines[start:], start + 1):
+        for quoted in (f'"{name}"', f"'{name}'"):
+            if quoted in line:
+                return "kernel_variant.py", number, line.index(quoted) + 1
+    return "kernel_variant.py", start + 1, 1
+
+
 def _report(directory, error):
     """As compilers say it: FILE:LINE:COLUMN: error: what is wrong."""
+    if isinstance(error, Refused):
+        print("{}:{}:{}: error: {}".format(*_in_pinned(directory, error.name), error), file=sys.stderr)
+        return
     if os.environ.get("KERNCAP_DEBUG"):
         traceback.print_exception(type(error), error, error.__traceback__)
     chain = _chain(error)
