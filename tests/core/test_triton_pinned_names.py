@@ -68,15 +68,18 @@ def test_so_is_what_the_kernel_and_the_backend_have_besides() -> None:
     [
         (
             without("num_warps", num_wraps=4),
-            "pinned() has 'num_wraps', which nothing takes; did you mean 'num_warps'? Captured were: "
-            "num_warps=8, num_ctas=1",
+            "pinned() has 'num_wraps', which nothing takes; did you mean 'num_warps'? Captured was "
+            "num_warps=8",
         ),
-        ({**pinned(), "waves_per_eu": 2}, "pinned() has 'waves_per_eu', which nothing takes. Captured were"),
+        (
+            {**pinned(), "waves_per_eu": 2},
+            "pinned() has 'waves_per_eu', which nothing takes. Captured was num_warps=8, num_ctas=1",
+        ),
         ({**pinned(), "kpack": 2}, "pinned() has 'kpack', which belongs into its 'options'"),
         (within("options", kpak=2), "'options' in pinned() has 'kpak', which nothing takes; did you mean"),
         (within("options", num_warps=4), "pinned() has 'num_warps' twice: in 'options', and elsewhere"),
         (within("options", warp_size=32), "'warp_size' in pinned() is 32, but Triton sets it itself: 64"),
-        (within("constexprs", VARAINT=2), "did you mean 'VARIANT'? Captured were: VARIANT=1"),
+        (within("constexprs", VARAINT=2), "did you mean 'VARIANT'? Captured was VARIANT=1"),
         (within("constexprs", n=2), "pinned() has 'n' twice: in 'constexprs', and elsewhere"),
         (within("specialized", m=2), "'specialized' in pinned() has 'm', which nothing takes"),
         (within("signature", xx="i32"), "'signature' in pinned() has 'xx', which nothing takes"),

@@ -14,6 +14,7 @@ import pytest
 from fake_machine import FakeGpu
 
 import kerncap
+from kerncap.cli.entry import run as command_line
 from kerncap.core import records, triton_record
 from kerncap.core.candidates import candidates
 from kerncap.core.control import CaptureRequest, Session
@@ -161,6 +162,44 @@ def test_the_candidates_are_launched_as_they_were_compiled(
     assert 0 < rows[2].changed_share < 1
     launches = list(dict.fromkeys(log.read_text().splitlines()))  # blocks, threads, shared bytes, cluster
     assert launches == ["1 256 192 0", "1 256 256 0", "2 128 192 2"]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_candidates_of_which_none_could_be_tried_are_an_error(
+    as_json: bool, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    extract("tuned", tmp_path / "o", *program("tuned"))
+    variant = tmp_path / "o" / "kernel_variant.py"
+    variant.write_text(variant.read_text().replace("def pinned", "def unpinned"))
+    capfd.readouterr()
+    words = ["replay", str(tmp_path / "o"), "--candidates", "--device", "cuda"]
+    code = command_line([*words, *(["--json"] if as_json else [])])
+    out, err = capfd.readouterr()
+    assert code == 2
+    assert "none of the 3 configurations could be tried; VARIANT=0, num_warps=8" in err
+    assert "Triton could not compile kernel_variant.py" in err
+    if as_json:
+        rows = json.loads(out)["candidates"]
+        assert [row["verdict"] for row in rows] == [None] * 3
+        assert "failure" not in json.loads(out)
+
+
+def test_some_candidates_that_fail_are_no_error(tmp_path: Path) -> None:
+    extract("tuned", tmp_path / "o", *program("tuned"))
+    path = tmp_path / "o" / "capture" / "triton.json"
+    record = json.loads(path.read_text())
+    record["candidates"] = record["candidates"][:2]
+    record["candidates"][0]["grid"] = None
+    path.write_text(json.dumps(record))
+    result = candidates(tmp_path / "o", device="cuda", iterations=3)
+    assert [row.verdict is None for row in result.rows] == [True, False]
+    assert result.failure is None
+    record["candidates"][1]["grid"] = [0, 1, 1]
+    path.write_text(json.dumps(record))
+    failure = candidates(tmp_path / "o", device="cuda", iterations=3).failure
+    assert failure is not None
+    assert failure.exit_code == 2
+    assert "the grid that the program would launch it with is not known" in failure.message
 
 
 def test_a_cluster_of_blocks_is_one_program(tmp_path: Path) -> None:

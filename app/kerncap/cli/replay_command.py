@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from kerncap.core.captures import open_capture
 from kerncap.core.errors import UsageError
 from kerncap.core.names import one_line
 from kerncap.core.units import duration
+
+if TYPE_CHECKING:
+    from kerncap.core.candidates import CandidatesResult
 
 
 def _counters(
@@ -44,13 +47,21 @@ def _candidates(
     )
     if as_json:
         emit_json(result.to_json())
-        return 0
+        return _end_of(result)
     simulated = " (simulated)" if result.simulated else ""
     say(f"{one_line(result.kernel)} on {result.device}, {len(result.rows)} configurations{simulated}")
     say(plain_table(HEADINGS, [cells(row) for row in result.rows], left=LEFT))
     if not result.tuned:
         note("the capture was made before the autotuner had chosen: --dispatch N takes a later one")
-    return 0
+    return _end_of(result)
+
+
+def _end_of(result: CandidatesResult) -> int:
+    """The exit code: of what kept all configurations from being tried, which is said."""
+    if result.failure is None:
+        return 0
+    note(result.failure.message)
+    return result.failure.exit_code
 
 
 @click.command()

@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,10 @@ class CandidateResult:
 
 @dataclass(frozen=True)
 class CandidatesResult:
-    """All of them, in the autotuner's order. `tuned`: whether it had finished when the capture was made."""
+    """All of them, in the autotuner's order. `tuned`: whether it had finished when the capture was made.
+
+    `failure`: where not one of them could be tried, with the exit code of what stopped them.
+    """
 
     kernel: str
     device: str
@@ -61,12 +64,13 @@ class CandidatesResult:
     tuned: bool
     rows: tuple[CandidateResult, ...]
     schema: str = SCHEMA
+    failure: KerncapError | None = field(default=None, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """The document of `kerncap replay --candidates --json`."""
         document = {
             "schema": self.schema,
-            **{k: v for k, v in asdict(self).items() if k not in ("schema", "rows")},
+            **{k: v for k, v in asdict(self).items() if k not in ("schema", "rows", "failure")},
         }
         document["candidates"] = [asdict(row) for row in self.rows]
         return document
@@ -135,6 +139,7 @@ def candidates(
     record, found = known_candidates(directory)
     plan = CompileFile.read(directory)
     rows = []
+    codes = set()  # exit codes of what stopped them
     capture = records.read(directory)
     with Replayer(capture, device, limit_s=limit_s) as replayer, scratch("candidates") as place:
         validator = Validator(capture, replayer=replayer)
@@ -157,6 +162,7 @@ def candidates(
                 except KerncapError as error:
                     lines = error.output.strip().splitlines() if isinstance(error, CompileError) else []
                     problem = f"{error.message}{f' ({lines[-1]})' if lines else ''}"
+                    codes.add(UsageError.exit_code if isinstance(error, CompileError) else error.exit_code)
             if problem is not None:
                 row = CandidateResult(**{**asdict(row), "problem": problem})
             rows.append(row)
@@ -167,7 +173,21 @@ def candidates(
             replayer.simulated,
             bool(record.row.get("tuned")),
             tuple(rows),
+            failure=_failure(directory, rows, codes),
         )
+
+
+def _failure(directory: Path, rows: list[CandidateResult], codes: set[int]) -> KerncapError | None:
+    """What ends the command where nothing was tried; some that failed are in their rows alone."""
+    if not rows or any(row.verdict is not None for row in rows):
+        return None
+    error = UsageError(
+        f"{directory}: none of the {len(rows)} configurations could be tried; {rows[0].configuration}: "
+        f"{rows[0].problem}"
+    )
+    if len(codes) == 1:
+        (error.exit_code,) = codes
+    return error
 
 
 def _row(record: TritonRecord, candidate: Candidate, grid: tuple[int, int, int]) -> CandidateResult:

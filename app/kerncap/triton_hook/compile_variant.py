@@ -148,10 +148,11 @@ def _unknown(record, group, name, also):
     captured = _captured(record)[group]
     known = [*captured, *(_WANTED if not group else ()), *also]
     near = [other for other in difflib.get_close_matches(str(name), known, 1) if other != name]
-    told = ", ".join(f"{key}={text}" for key, text in captured.items()) or "none"
+    told = {near[0]: captured[near[0]]} if near and near[0] in captured else captured
+    told = ", ".join(f"{key}={text}" for key, text in told.items()) or "nothing"
     what = f"{group!r} in pinned()" if group else "pinned()"
     guess = f"; did you mean {near[0]!r}?" if near else "."
-    return Refused(f"{what} has {name!r}, which nothing takes{guess} Captured were: {told}", name)
+    return Refused(f"{what} has {name!r}, which nothing takes{guess} Captured was {told}", name)
 
 
 def _check_names(record, pinned, parameters, taken):
