@@ -187,6 +187,7 @@ async def pane_shows(reproducer: Path) -> None:
         assert "BM=32" in before
         assert "1.000 ms" in before
         assert "IDENTICAL" not in before
+        assert "edited" not in before
         await bench.pilot.press("T")
         await bench.until(lambda: bench.told.startswith("The capture was replayed under each"), limit_s=240)
         after = bench.shows("config")

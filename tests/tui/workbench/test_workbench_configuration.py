@@ -16,7 +16,7 @@ from svg_cells import differences
 from test_workbench_pictures import DRAWN_WITH, SNAPSHOTS, iterations
 from textual import __version__ as textual_version
 
-from kerncap.core.candidates import CandidateResult, as_recorded
+from kerncap.core.candidates import CandidateResult, CandidatesResult, as_recorded
 from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.triton_pinned import Change, entries, pinned_changes, read_pinned
 from kerncap.core.triton_record import TritonRecord
@@ -90,6 +90,7 @@ class Tries:
         self.in_turn = threading.Event()
         self.ended = threading.Event()
         self.problem = ""
+        self.failure: KerncapError | None = None
 
     def __call__(
         self,
@@ -99,7 +100,8 @@ class Tries:
         cancel: threading.Event,
         turn: Callable[[], AbstractContextManager[object]],
         **_: Any,
-    ) -> None:
+    ) -> CandidatesResult:
+        result = CandidatesResult("scale", "sim:gfx942", True, True, (), failure=self.failure)
         try:
             for number, one in enumerate(as_recorded(directory)):
                 with turn():
@@ -107,7 +109,7 @@ class Tries:
                     assert self.go.acquire(timeout=20)
                     self.in_turn.clear()
                 if cancel.is_set():
-                    return
+                    return result
                 if self.problem:
                     raise UsageError(self.problem)
                 right = one.captured
@@ -120,6 +122,7 @@ class Tries:
                         max_abs=0.0 if right else 0.000488,
                     )
                 )
+            return result
         finally:
             self.ended.set()
 
@@ -248,6 +251,15 @@ async def test_a_run_that_cannot_be_says_why_and_the_screen_may_go_meanwhile(
         await bench.until(tries.in_turn.is_set)
     tries.go.release(3)
     assert tries.ended.wait(20)
+
+
+async def test_a_run_in_which_none_could_be_tried_says_why(triton: Path, tries: Tries) -> None:
+    tries.failure = UsageError("none of the 3 configurations could be tried")
+    async with workbench(triton) as bench:
+        await bench.attempts(1)
+        await bench.pilot.press("T")
+        tries.go.release(3)
+        await bench.until(lambda: bench.told == "none of the 3 configurations could be tried")
 
 
 async def test_an_edit_of_pinned_is_shown_beside_what_ran(triton: Path) -> None:

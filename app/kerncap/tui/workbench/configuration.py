@@ -110,13 +110,15 @@ class CandidatesRun:
     def _run(self) -> None:
         problem = ""
         try:
-            candidates(
+            found = candidates(
                 self.directory,
                 device=self.device,
                 on_result=self._ran,
                 cancel=self.given_up,
                 turn=lambda: self.turns.taken(self.given_up),
             )
+            if found.failure is not None:
+                problem = found.failure.message
         except KerncapError as error:
             problem = error.message
         except OSError as error:
