@@ -96,6 +96,7 @@ def kinds(static: Path, shared: Path, module_user: Path) -> None:
     ]
     for name, program, case, kernel in cases:
         attempt(name, lambda n=name, p=program, c=case, k=kernel: round_trip(n, p, c, k))
+    attempt("after a reset", lambda: round_trip("after a reset", static, "reset", "saxpy", 3, 5))
     attempt("registered", lambda: round_trip("registered", static, "managed", "saxpy", 3, 4))
     attempt("streams", lambda: round_trip("streams", static, "streams", "templated<float>"))
     cubin = WORK / "kinds.cubin"

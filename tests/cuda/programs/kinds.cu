@@ -164,6 +164,14 @@ int main(int argc, char** argv) {
       CHECK(cudaSetDevice(d));
       add_device(y[d], kN);
     }
+  } else if (is("reset")) {  // the device is reset between two lives; the kernel's handle is another then
+    for (int life = 0; life < 2; ++life) {
+      if (life == 1) CHECK(cudaDeviceReset());
+      for (int k = 0; k < 5; ++k) uploaded<float>(kN);
+      float *y = uploaded<float>(kN), *x = uploaded<float>(kN);
+      for (int k = 0; k < times; ++k) saxpy<<<kGrid, kBlock>>>(y, x, 1.5f + life, kN);
+      add_device(y, kN);
+    }
   } else if (is("peer")) {  // the last device's kernel reads memory of the first
     int devices = 0;
     CHECK(cudaGetDeviceCount(&devices));
