@@ -78,6 +78,19 @@ def test_the_simulator_takes_the_same(name: str, value: str, simulator: list[str
     assert subprocess.run(simulator, env={name: value}, timeout=60).returncode == 0
 
 
+@pytest.mark.parametrize("value", ["0", "65", "many", "-1", "1.5"])
+@pytest.mark.parametrize("kind", ["sim", "cuda", "rocm"])
+def test_how_many_memory_files(fake_natives: Path, tmp_path: Path, value: str, kind: str) -> None:
+    """Another variable of a watched program's, whatever its device."""
+    with pytest.raises(UsageError) as caught:
+        child_environment(Device(kind, "gfx942"), base={"KERNCAP_MEMORY_FILES": value})
+    said = f"KERNCAP_MEMORY_FILES={value!r} is not usable: it takes a whole number from 1 to 64"
+    assert said in caught.value.message
+    if kind != "cuda":  # there is no libkerncap_cuda.so among the fakes
+        for good in ("", "1", "64"):
+            child_environment(Device(kind, "gfx942"), base={"KERNCAP_MEMORY_FILES": good})
+
+
 def test_it_is_told_before_a_program_is_started(
     fake_natives: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kerncap.core.cuda_driver import driver
 from kerncap.core.errors import DeviceError
+from kerncap.core.memory_files import check_setting
 from kerncap.core.native import (
     INTERPOSER_CUDA,
     INTERPOSER_HSA,
@@ -254,6 +255,7 @@ def child_environment(
     stays. Raises DeviceError where a native file is not built.
     """
     old = os.environ if base is None else base
+    check_setting(old)
     if device.kind == "cuda":
         return _cuda_environment(device, session, old)
     native_path(INTERPOSER_HSA)

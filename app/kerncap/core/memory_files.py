@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import re
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -20,8 +21,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from kerncap.core.errors import UsageError
+
 STRIPE_BYTES = 32 << 20
 MAX_FILES = 64
+SETTING = "KERNCAP_MEMORY_FILES"
 BLOCK_BYTES = 1 << 20
 # <sys/mman.h> on Linux; Python's mmap cannot map at an address.
 _MAP_FIXED, _MAP_NORESERVE = 0x10, 0x4000
@@ -122,6 +126,15 @@ class MemoryFiles:
         data: Bytes = np.frombuffer(memoryview(memory).cast("B"), np.uint8)
         data.flags.writeable = False
         return data
+
+
+def check_setting(environment: Mapping[str, str]) -> None:
+    """Raises UsageError where KERNCAP_MEMORY_FILES is what the interposer would pass over
+    (native/snapshot/block_file.cpp).
+    """
+    text = environment.get(SETTING, "")
+    if text and not (re.fullmatch(r"[0-9]{1,9}", text) and 1 <= int(text) <= MAX_FILES):
+        raise UsageError(f"{SETTING}={text!r} is not usable: it takes a whole number from 1 to {MAX_FILES}")
 
 
 def _mapped(address: int | None, path: Path) -> int:
