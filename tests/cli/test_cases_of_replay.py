@@ -74,6 +74,7 @@ def test_a_file_that_is_not_as_it_was(advance: Path, tmp_path: Path, name: str, 
     for command in ("inspect", "replay", "validate", "watch"):
         error = document(command, "out", cwd=tmp_path, code=6)["error"]
         assert path.name in error or "capture.bin" in error
+        assert "extract it again" in error
 
 
 def test_a_newer_schema(advance: Path, tmp_path: Path) -> None:  # R2

@@ -105,6 +105,7 @@ def test_damage_is_found_and_named(tmp_path: Path, name: str, damage: str) -> No
         validate(path)
     assert error.value.exit_code == 6
     assert str(where if damage == "cut" else where >> 20 << 20) in str(error.value)
+    assert "extract it again" in str(error.value)
 
 
 def test_a_damaged_code_object_is_refused(tmp_path: Path) -> None:

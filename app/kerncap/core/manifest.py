@@ -268,7 +268,9 @@ def read(directory: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         offset = getattr(error, "pos", 0)
         raise DamagedCaptureError(
-            f"{path}: not JSON at offset {offset}: {error}", file=str(path), offset=offset
+            f"{path}: not JSON at offset {offset}: {error}; the capture is damaged, extract it again",
+            file=str(path),
+            offset=offset,
         ) from None
     schema = document.get("schema") if isinstance(document, dict) else None
     family, _, version = str(schema).rpartition("/")
@@ -292,5 +294,7 @@ def read(directory: Path) -> dict[str, Any]:
         )
     problem = misshapen(document, _SHAPE)
     if problem:
-        raise DamagedCaptureError(f"{path}: {problem}", file=str(path), offset=0)
+        raise DamagedCaptureError(
+            f"{path}: {problem}; the capture is damaged, extract it again", file=str(path), offset=0
+        )
     return dict(document)

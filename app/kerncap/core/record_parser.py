@@ -60,7 +60,9 @@ class Parser:
 
     def damaged(self, offset: int, what: str) -> DamagedCaptureError:
         return DamagedCaptureError(
-            f"{self.name}: at offset {offset}: {what}", file="capture.bin", offset=offset
+            f"{self.name}: at offset {offset}: {what}; the capture is damaged, extract it again",
+            file="capture.bin",
+            offset=offset,
         )
 
     def capture(self) -> Capture:
@@ -72,10 +74,11 @@ class Parser:
         if magic != MAGIC:
             raise self.damaged(0, "this is not a kerncap capture")
         if version != VERSION:
-            raise self.damaged(
-                8,
-                f"the capture is of version {version}; this kerncap reads version {VERSION}. "
-                + ("Use a newer kerncap." if version > VERSION else "Extract it again."),
+            raise DamagedCaptureError(
+                f"{self.name}: at offset 8: the capture is of version {version}; this kerncap reads version "
+                f"{VERSION}. " + ("Use a newer kerncap." if version > VERSION else "Extract it again."),
+                file="capture.bin",
+                offset=8,
             )
         if header_bytes != HEADER.size:
             raise self.damaged(12, f"a header of {header_bytes} bytes where {HEADER.size} are wanted")
@@ -105,7 +108,12 @@ class Parser:
         except OSError as error:
             if wanted == 0:
                 return
-            raise DamagedCaptureError(f"{file}: {error.strerror}", file=name, offset=0) from error
+            why = (
+                "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
+            )
+            raise DamagedCaptureError(
+                f"{file} {why}; the capture is damaged, extract it again", file=name, offset=0
+            ) from error
         if size != wanted:
             raise DamagedCaptureError(
                 f"{file}: at offset {min(size, wanted)}: the file has {size} bytes, the capture says "

@@ -410,7 +410,12 @@ class Capture:
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise DamagedCaptureError(f"{path}: {error.strerror}", file=str(path), offset=0) from error
+            why = (
+                "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
+            )
+            raise DamagedCaptureError(
+                f"{path} {why}; the capture is damaged, extract it again", file=str(path), offset=0
+            ) from error
         if len(content) != code.content_bytes or xxhash.xxh64_intdigest(content) != code.content_hash:
             raise DamagedCaptureError(
                 f"{path}: not the {code.content_bytes} bytes that were captured (it has {len(content)}); "

@@ -310,7 +310,7 @@ class Replayer:
         if kind == "usage":
             raise InconclusiveError(text) if "calls back into the host" in text else UsageError(text)
         if kind == "damaged":
-            raise DamagedCaptureError(text)
+            raise DamagedCaptureError(f"{text}; the capture is damaged, extract it again")
         if no_room_in(text):
             raise WorkloadError(text)
         raise DeviceError(
