@@ -165,6 +165,7 @@ struct alignas(kRowBytes) Row {
   std::atomic<std::uint32_t> last_dynamic_lds;
   std::atomic<std::uint32_t> slowest;        // which dispatch of the kernel took max_ns, from 1; 0: not known
   std::atomic<std::uint32_t> histogram[64];  // [i]: durations in [2^i, 2^(i+1)) ns; 0 ns never gets here
+  std::atomic<std::uint64_t> tuning;         // of the calls: made by an autotuner, to time a candidate
 };
 static_assert(sizeof(Row) == kRowBytes);  // rows are indexed as an array
 

@@ -7,8 +7,12 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from kerncap.core import layout
+from kerncap.core.control import CaptureRequest, Session
+from kerncap.core.errors import UsageError
+from kerncap.core.extract_running import extract_running
 from kerncap.core.live import LiveReader
 
 
@@ -62,6 +66,30 @@ def test_rows_and_names_that_come_later_are_seen(tmp_path: Path) -> None:
         snapshot = reader.snapshot()
         assert len(snapshot.processes) == 2
         assert {k.calls for k in snapshot.kernels} == {5, 2}
+
+
+def test_launches_of_an_autotuner_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Summed like calls; and who names a kernel and a dispatch of a running program means none of them."""
+    asked: list[CaptureRequest] = []
+
+    def take(_: Session, request: CaptureRequest) -> None:
+        asked.append(request)
+        raise UsageError("asked")
+
+    monkeypatch.setattr(Session, "request_capture", take)
+    with Session.create() as session:
+        for name in ("1-1.live", "2-1.live"):
+            writer = Writer(session.directory / name)
+            writer.rows["tuning"][writer.add("tuned_kernel", calls=5)] = 2
+        with LiveReader(session.directory) as reader:
+            (kernel,) = reader.snapshot().kernels
+        assert (kernel.calls, kernel.tuning) == (10, 4)
+        ids = {"tuned": "tuned_kernel", kernel.id: kernel.id}
+        for pattern, dispatch in (("tuned", 2), ("tuned", 0), (kernel.id, 2)):
+            with pytest.raises(UsageError, match="asked"):
+                extract_running(pattern, session, dispatch=dispatch, output=tmp_path / "out")
+            wanted = ids[pattern] if dispatch else kernel.id
+            assert (asked[-1].pattern, asked[-1].nth, asked[-1].exact) == (wanted, dispatch, True)
 
 
 def test_counters_never_step_back(tmp_path: Path) -> None:

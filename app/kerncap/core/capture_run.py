@@ -14,8 +14,8 @@ from kerncap.core.device_words import words_of_devices
 from kerncap.core.devices import Device, full_environment
 from kerncap.core.errors import UsageError, WorkloadError
 from kerncap.core.layout import CaptureState, MemoryMode
-from kerncap.core.live import KernelStats, LiveReader
-from kerncap.core.names import code_marks, matching, nearest, one_line, short_ids
+from kerncap.core.live import KernelStats, LiveReader, Snapshot, merge_kernels
+from kerncap.core.names import code_marks, is_id, matching, nearest, one_line, short_ids
 from kerncap.core.runtimes import RuntimeWatch, no_dispatch_reason
 from kerncap.core.units import by
 from kerncap.core.workload import Command, Ended, Workload
@@ -311,12 +311,8 @@ class _Run:
         found = matching(pattern, kernels)
         if found and status.state == CaptureState.AMBIGUOUS:
             return Ambiguous(tuple(found))
-        if found and self.request.nth > 1 and max(k.calls for k in found) < self.request.nth:
-            raise WorkloadError(
-                f"{one_line(found[0].name, 160)} was launched {found[0].calls} times; dispatch "
-                f"{self.request.nth} was asked for (--dispatch)",
-                **self._details(),
-            )
+        if found:
+            self._check_number(found, snapshot)
         if found and any(self.request.grid):
             items = words_of_devices(line for process in snapshot.processes for line in process.devices).items
             raise WorkloadError(
@@ -332,6 +328,37 @@ class _Run:
         why = f": {status.message.splitlines()[0]}" if status.message else ""
         verb = "was launched, but not captured" if found else "was never launched"
         raise WorkloadError(f"{pattern} {verb}{why}.{loaded}{self._launched()}", **self._details())
+
+    def _check_number(self, found: Sequence[KernelStats], snapshot: Snapshot) -> None:
+        """Raises WorkloadError where no process launched the kernel as often as --dispatch says: by a name
+        the launches with which an autotuner times its candidates do not count, by an id all do.
+        """
+        pattern, nth = self.request.pattern, self.request.nth
+        by_id = is_id(pattern) and found[0].id.startswith(pattern.lower())
+        ids = {kernel.id for kernel in found}
+        counts = [
+            (kernel.calls - (0 if by_id else kernel.tuning), kernel)
+            for process in snapshot.processes
+            for kernel in merge_kernels(process.kernels)
+            if kernel.id in ids
+        ]
+        most, kernel = max(counts, key=lambda pair: pair[0])
+        if most >= max(nth, 1):
+            return
+        told = f"{one_line(kernel.name, 160)} was launched {_times(most)}"
+        if not by_id and kernel.tuning:
+            tuning = sum(k.tuning for k in found)
+            told += f", not counting the {tuning} launches by which its autotuner timed the candidates"
+            if most == 0:
+                told = (
+                    f"{one_line(kernel.name, 160)} was launched only by its autotuner, to time the "
+                    "candidates; its id captures one of those launches"
+                )
+        raise WorkloadError(f"{told}; dispatch {nth} was asked for (--dispatch)", **self._details())
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def ambiguous_error(

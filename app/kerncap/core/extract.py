@@ -330,7 +330,11 @@ def extract(
                 "the program was run again for it"
             )
             _notify(on_progress, "running again")
-            outcome = run(replace(request, pattern=only.id, exact=True), on_progress)
+            # By its id the launches by which the autotuner timed it would count, by its name they do not.
+            again = only.symbol if only.id == outcome.chosen and only.tuning else only.id
+            outcome = run(replace(request, pattern=again, exact=True), on_progress)
+        if isinstance(outcome, Ambiguous) and len(outcome.launched) > 1:
+            raise ambiguous_error(kernel, outcome.launched, outcome.configurations)
         if not isinstance(outcome, Captured):
             raise WorkloadError(f"{kernel} was launched, but not captured")
         result = finish(

@@ -25,7 +25,7 @@ from kerncap.core.extract import ExtractResult, check_replayer, check_request, f
 from kerncap.core.interrupts import interruptible
 from kerncap.core.layout import CaptureState, MemoryMode
 from kerncap.core.live import LiveReader
-from kerncap.core.names import matching, nearest
+from kerncap.core.names import is_id, matching, nearest
 from kerncap.core.workload import Command
 
 _POLL_S = 0.02
@@ -87,7 +87,10 @@ def extract_running(
                     raise ambiguous_error(kernel, found, known)
                 found = [k for k in found if k.id == chosen]
             if found:
-                pattern, exact = found[0].id, True
+                by_id = is_id(kernel) and found[0].id.startswith(kernel.lower())
+                # By the id the launches by which an autotuner timed the kernel would count.
+                by_symbol = dispatch > 0 and found[0].tuning > 0 and not by_id
+                pattern, exact = found[0].symbol if by_symbol else found[0].id, True
             request = CaptureRequest(
                 pattern=pattern,
                 output=partial / "capture",

@@ -180,6 +180,7 @@ _ROW_FIELDS = [
     ("last_dynamic_lds", "<u4"),
     ("slowest", "<u4"),
     ("histogram", "<u4", (64,)),
+    ("tuning", "<u8"),
 ]
 
 # One row as the header declares it, and as it lies in the file: padded to ROW_BYTES.

@@ -37,11 +37,12 @@ _CHANGING = (
     "block",
     "last_dynamic_lds",
     "slowest",
+    "tuning",
 )
 _Fixed = tuple[
     str, str, str, str, int, int, int, int, str, int
 ]  # the first fields of KernelStats, up to device_index: they never change
-_GROWING = ("calls", "timed", "total_ns", "max_ns", "last_seen_ns", "histogram")
+_GROWING = ("calls", "timed", "tuning", "total_ns", "max_ns", "last_seen_ns", "histogram")
 
 
 def _text(value: bytes) -> str:
@@ -75,6 +76,7 @@ class KernelStats:
     histogram: NDArray[np.uint32] = field(repr=False, compare=False)  # (64,): [i] counts 2**i .. 2**(i+1) ns
     slowest_dispatch: int = 0  # which dispatch of its process took max_ns, from 1; 0: not known
     estimated: bool = False  # total_ns is the mean of the timed dispatches times calls (`_is_estimated`)
+    tuning: int = 0  # of the calls: made by an autotuner, to time a candidate
 
     @property
     def mean_ns(self) -> float:
@@ -177,6 +179,7 @@ def _add_totals(seen: KernelStats, kernel: KernelStats) -> None:
         seen.estimated = True
     seen.calls += kernel.calls
     seen.timed += kernel.timed
+    seen.tuning += kernel.tuning
 
 
 # What is lost, rejected or still under way of a program that times every dispatch is no sample, and neither
@@ -304,6 +307,7 @@ class LiveFile:
             block,
             lds,
             slowest,
+            tuning,
         ) in every:
             fixed = self._fixed.get(index) or self._read_fixed(index, rows[index], mapped)
             kernels.append(
@@ -322,6 +326,7 @@ class LiveFile:
                     histogram,
                     slowest,
                     estimate,
+                    tuning,
                 )
             )
         return kernels

@@ -132,13 +132,16 @@ std::uint64_t Process::count(const Kernel& kernel, const LaunchShape& shape, std
   live->header().dispatches.fetch_add(launches, std::memory_order_relaxed);
   const std::uint32_t grid[3] = {shape.work_items(0), shape.work_items(1), shape.work_items(2)};
   live::count_dispatch(row, grid, shape.block, shape.dynamic_shared, live::coarse_monotonic_ns());
+  if (is_tuning()) row.tuning.fetch_add(launches, std::memory_order_relaxed);
   row.calls.fetch_add(launches, std::memory_order_relaxed);
   return kernel.calls->count(launches);
 }
 
 void Process::withdraw(const Kernel& kernel, std::uint64_t launches) {
   live->header().dispatches.fetch_sub(launches, std::memory_order_relaxed);
-  live->row(kernel.row).calls.fetch_sub(launches, std::memory_order_relaxed);
+  live::Row& row = live->row(kernel.row);
+  row.calls.fetch_sub(launches, std::memory_order_relaxed);
+  if (is_tuning()) row.tuning.fetch_sub(launches, std::memory_order_relaxed);
   kernel.calls->withdraw(launches);
 }
 

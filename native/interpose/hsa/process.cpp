@@ -142,6 +142,7 @@ std::uint64_t Process::count(const Packet& packet, Kernel* kernel, std::uint32_t
   live::count_dispatch(row, grid, block,
                        d.group_segment_size > fixed_lds ? d.group_segment_size - fixed_lds : 0,
                        live::coarse_monotonic_ns());
+  if (is_tuning()) row.tuning.fetch_add(1, std::memory_order_relaxed);
   row.calls.fetch_add(1, std::memory_order_relaxed);
   return kernel != nullptr ? kernel->calls->count() : 0;
 }

@@ -191,5 +191,6 @@ def convert():
     np.testing.assert_allclose(values, x.host, rtol=1e-2)
 
 
-globals()[sys.argv[1]]()
-print(f"{sys.argv[1]}: right")
+for name in sys.argv[1:]:
+    globals()[name]()
+    print(f"{name}: right")
