@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kerncap.core.candidates import CandidateResult, candidates
 from kerncap.core.native import REPLAYER, SIM_HIP, SIM_RUNTIME, find_native
 from support.package import APP
 from tui.workbench.workbench_stage import real_workbench
@@ -176,6 +177,60 @@ def test_candidates_are_timed_and_judged(extract: Extract, triton_python: str, t
         assert row["verdict"] == "FAIL"
         assert 0 < row["changed_share"] < 0.5
         assert 0 < row["max_abs"] < 1e-2
+
+
+def test_a_dispatch_by_name_is_counted_after_the_tuning(
+    extract: Extract, triton_python: str, tmp_path: Path
+) -> None:
+    """attention_kernel is launched three times: once to time it, and twice."""
+    assert (
+        extract("attention_kernel", "kernels.py", "attention", options=("--dispatch", "2"))["dispatch"] == 3
+    )
+    command = [triton_python, "-W", "ignore", str(PROGRAMS / "kernels.py"), "attention"]
+    words = ["extract", "attention_kernel", "--dispatch", "3", "-o", "third", "--", *command]
+    said = kerncap(*words, cwd=tmp_path, code=5).stderr
+    assert "attention_kernel was launched 2 times, not counting the 3 launches by which its autotuner" in said
+    assert "dispatch 3 was asked for" in said
+    assert not (tmp_path / "third").exists()
+    # A part of two names: the program is run again for the one that was chosen.
+    made = extract("kernel", "kernels.py", "softmax", "attention", options=("--dispatch", "2", "--force"))
+    assert "the program was run again for it" in made["warnings"][0]
+    assert (made["kernel"], made["dispatch"]) == ("attention_kernel", 3)
+
+
+def test_candidates_of_an_edit_say_so_and_are_of_one_source(
+    extract: Extract, triton_python: str, tmp_path: Path
+) -> None:
+    extract("attention_kernel", "kernels.py", "attention", options=("--dispatch", "2"))
+    out = tmp_path / "out"
+    assert document("replay", "out", "--candidates", cwd=tmp_path)["edited"] == []
+    edit(out, ("result / total", "3 * result / total"))
+    found = document("replay", "out", "--candidates", cwd=tmp_path)
+    assert found["edited"] == ["kernel_variant.py"]
+    assert [row["verdict"] for row in found["candidates"]] == ["FAIL"] * 3
+    said = kerncap("replay", "out", "--candidates", cwd=tmp_path).stdout
+    at = said.index("kernel_variant.py was edited since the extraction: all rows are of the edit")
+    assert at < said.index("verdict")
+
+    # An edit while they run is of none of them.
+    def undo(_: CandidateResult) -> None:
+        text = (out / "capture" / "source" / "kernel_variant.py").read_text()
+        (out / "kernel_variant.py").write_text(text)
+
+    found = candidates(out, device="sim:gfx942", iterations=3, on_result=undo)
+    assert [row.verdict for row in found.rows] == ["FAIL"] * 3
+
+    # Without a Python that has Triton, `make recompile` says how to name one.
+    path = out / "compile.json"
+    plan = json.loads(path.read_text())
+    plan["arguments"][0] = str(tmp_path / "gone" / "python")
+    path.write_text(json.dumps(plan))
+    path = out / "capture" / "triton.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "triton_root": str(tmp_path / "gone")}))
+    said = make("recompile", out, code=1)
+    assert "has no Triton: name a Python that has it in KERNCAP_TRITON_PYTHON." in said
+    assert "gone/python is gone" in said
+    assert "does not compile" not in said
 
 
 async def pane_shows(reproducer: Path) -> None:

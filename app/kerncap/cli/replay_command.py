@@ -37,7 +37,7 @@ def _counters(
 def _candidates(
     directory: str, cache: str, iterations: int | None, limit_s: float, device: str | None, as_json: bool
 ) -> int:
-    from kerncap.core.candidates import HEADINGS, LEFT, CandidateResult, candidates, cells
+    from kerncap.core.candidates import HEADINGS, LEFT, CandidateResult, candidates, cells, edited_text
 
     def show(row: CandidateResult) -> None:
         note(f"{row.configuration}: {row.problem or row.verdict}")
@@ -50,6 +50,8 @@ def _candidates(
         return _end_of(result)
     simulated = " (simulated)" if result.simulated else ""
     say(f"{one_line(result.kernel)} on {result.device}, {len(result.rows)} configurations{simulated}")
+    if result.edited:
+        say(edited_text(result.edited))
     say(plain_table(HEADINGS, [cells(row) for row in result.rows], left=LEFT))
     if not result.tuned:
         note("the capture was made before the autotuner had chosen: --dispatch N takes a later one")

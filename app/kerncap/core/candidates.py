@@ -4,16 +4,18 @@ its result is from what the program's own run wrote.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kerncap.core import records, triton_record
-from kerncap.core.compile_file import CompileFile
+from kerncap.core.compile_file import PRISTINE, CompileFile
 from kerncap.core.devices import Device
 from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.replay import replay
@@ -63,6 +65,7 @@ class CandidatesResult:
     simulated: bool
     tuned: bool
     rows: tuple[CandidateResult, ...]
+    edited: tuple[str, ...] = ()  # sources that are not as they were extracted: the rows are of the edit
     schema: str = SCHEMA
     failure: KerncapError | None = field(default=None, compare=False)
 
@@ -74,6 +77,44 @@ class CandidatesResult:
         }
         document["candidates"] = [asdict(row) for row in self.rows]
         return document
+
+
+@dataclass(frozen=True)
+class Source:
+    """What candidates are compiled of. `edited`: its files that are not as they were extracted."""
+
+    digest: str
+    edited: tuple[str, ...]
+
+    @classmethod
+    def of(cls, directory: Path, plan: CompileFile | None = None) -> Source:
+        """As a reproducer has it now."""
+        plan = plan or CompileFile.read(directory)
+        digest, edited = hashlib.sha256(), []
+        for name in dict.fromkeys([plan.variant, *plan.files.values()]):
+            content = _content(directory / name)
+            digest.update(repr((name, content)).encode())
+            if content != _content(directory / PRISTINE / name):
+                edited.append(name)
+        return cls(digest.hexdigest(), tuple(edited))
+
+
+def edited_text(edited: Sequence[str]) -> str:
+    """What somebody who compares the rows has to know; empty where nothing was edited."""
+    if not edited:
+        return ""
+    verb = "was" if len(edited) == 1 else "were"
+    return (
+        f"{', '.join(edited)} {verb} edited since the extraction: all rows are of the edit, none of the "
+        "captured kernel."
+    )
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
 
 
 HEADINGS = ("configuration", "programs", "in the program", "replayed", "verdict", "changed", "max abs", "")
@@ -125,11 +166,13 @@ def candidates(
     iterations: int | None = None,
     time_limit_s: float = 10.0,
     limit_s: float = 60.0,
+    on_source: Callable[[Source], None] = lambda _: None,
     on_result: Callable[[CandidateResult], None] = lambda _: None,
     cancel: threading.Event | None = None,
     turn: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> CandidatesResult:
-    """Compiles the reproducer's kernel_variant.py with each candidate, replays and validates it.
+    """Compiles the reproducer's kernel_variant.py with each candidate, replays and validates it. All are
+    compiled of its source as it is at the beginning, which `on_source` is told of.
 
     `time_limit_s` bounds the samples of each; no more of them are begun once `cancel` is set. `turn` gives
     the device to what is timed and compared, where others use it as well. Raises
@@ -143,6 +186,9 @@ def candidates(
     capture = records.read(directory)
     with Replayer(capture, device, limit_s=limit_s) as replayer, scratch("candidates") as place:
         validator = Validator(capture, replayer=replayer)
+        copy = _copied(directory, Path(place) / "source")
+        source = Source.of(copy, plan)
+        on_source(source)
         with turn():
             validator.baseline()
         for number, candidate in enumerate(found):
@@ -153,7 +199,7 @@ def candidates(
             problem = _why_not(candidate, row)
             if problem is None:
                 try:
-                    _build(directory, plan, candidate, made, cancel)
+                    _build(copy, plan, candidate, made, cancel)
                     with turn():
                         timing = replay(
                             directory, made, iterations, cache, time_limit_s=time_limit_s, replayer=replayer
@@ -162,6 +208,7 @@ def candidates(
                 except KerncapError as error:
                     lines = error.output.strip().splitlines() if isinstance(error, CompileError) else []
                     problem = f"{error.message}{f' ({lines[-1]})' if lines else ''}"
+                    problem = problem.replace(str(copy), str(directory))
                     codes.add(UsageError.exit_code if isinstance(error, CompileError) else error.exit_code)
             if problem is not None:
                 row = CandidateResult(**{**asdict(row), "problem": problem})
@@ -173,6 +220,7 @@ def candidates(
             replayer.simulated,
             bool(record.row.get("tuned")),
             tuple(rows),
+            source.edited,
             failure=_failure(directory, rows, codes),
         )
 
@@ -188,6 +236,27 @@ def _failure(directory: Path, rows: list[CandidateResult], codes: set[int]) -> K
     if len(codes) == 1:
         (error.exit_code,) = codes
     return error
+
+
+def _copied(directory: Path, to: Path) -> Path:
+    """What a compile reads of a reproducer, in a folder of its own: Python files and the capture."""
+
+    def unread(folder: str, names: list[str]) -> list[str]:
+        skipped = {"capture"} if Path(folder) == directory else set()
+        return [
+            name
+            for name in names
+            if name in skipped
+            or name.startswith(".")
+            or not (name.endswith(".py") or Path(folder, name).is_dir())
+        ]
+
+    try:
+        shutil.copytree(directory, to, ignore=unread, ignore_dangling_symlinks=True)
+    except OSError as error:
+        raise UsageError(f"{directory}: its source could not be copied: {error}") from error
+    (to / "capture").symlink_to(directory / "capture")
+    return to
 
 
 def _row(record: TritonRecord, candidate: Candidate, grid: tuple[int, int, int]) -> CandidateResult:

@@ -92,7 +92,10 @@ def _build(
             else f" The program's tree ({plan.command.directory}) is gone, so the copies were used."
         )
         note = f" {compile_.compiler.note}" if compile_.compiler.note else ""
-        told = not text or "by itself" in error.message  # what is missing is not in the reproducer
+        # What is missing is not in the reproducer.
+        told = not text or "by itself" in error.message
+        if "KERNCAP_TRITON_PYTHON" in error.message:
+            told, error.message = True, error.message + note
         raise CompileError(
             error.message if told else f"{plan.variant} does not compile.{gone}{note}", text
         ) from None

@@ -16,7 +16,7 @@ from svg_cells import differences
 from test_workbench_pictures import DRAWN_WITH, SNAPSHOTS, iterations
 from textual import __version__ as textual_version
 
-from kerncap.core.candidates import CandidateResult, CandidatesResult, as_recorded
+from kerncap.core.candidates import CandidateResult, CandidatesResult, Source, as_recorded
 from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.triton_pinned import Change, entries, pinned_changes, read_pinned
 from kerncap.core.triton_record import TritonRecord
@@ -91,11 +91,13 @@ class Tries:
         self.ended = threading.Event()
         self.problem = ""
         self.failure: KerncapError | None = None
+        self.source: Source | None = None
 
     def __call__(
         self,
         directory: Path,
         *,
+        on_source: Callable[[Source], None],
         on_result: Callable[[CandidateResult], None],
         cancel: threading.Event,
         turn: Callable[[], AbstractContextManager[object]],
@@ -103,6 +105,7 @@ class Tries:
     ) -> CandidatesResult:
         result = CandidatesResult("scale", "sim:gfx942", True, True, (), failure=self.failure)
         try:
+            on_source(self.source or Source.of(directory))
             for number, one in enumerate(as_recorded(directory)):
                 with turn():
                     self.in_turn.set()
@@ -184,6 +187,30 @@ async def test_the_capture_is_replayed_under_each_with_time_and_difference(
         assert ["4.340", "us", "1.059x", "FAIL", "11.65%", "0.000488"] in lines
         assert ["4.100", "us", "1.000x", "IDENTICAL", "0.00%", "0"] in lines
         assert ["8.200", "us", "2.000x", "FAIL", "11.65%", "0.000488"] in lines
+
+
+async def test_a_table_says_of_which_source_it_is(triton: Path, tries: Tries) -> None:
+    async with workbench(triton) as bench:
+        await bench.attempts(1)
+        source = next(triton.glob("kernel_variant.[!p]*"))  # what compile.json names here
+        captured = source.read_bytes()
+        source.write_bytes(captured + b"\n")
+        tries.go.release(2)
+        await bench.pilot.press("T")
+        await shown(bench, "configuration 3 of 3", "4.100 us", "was edited since the extraction")
+        assert "was saved since" not in bench.shows("config")
+        source.write_bytes(captured)
+        tries.go.release()
+        await shown(bench, "8.200 us", "was saved since")
+        assert bench.told == "The edited kernel was replayed under each configuration."
+        tries.go.release()
+        await bench.pilot.press("T")
+        await shown(bench, "configuration 2 of 3", "4.340 us")
+        for text in ("8.200 us", "edited since", "saved since"):  # of the run before
+            assert text not in bench.shows("config")
+        source.write_bytes(captured + b" ")
+        tries.go.release(2)
+        await shown(bench, "8.200 us", "was saved since")
 
 
 async def test_escape_gives_the_rest_up(triton: Path, tries: Tries) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from textual.message import Message
 
 from kerncap.core import triton_record
-from kerncap.core.candidates import CandidateResult, as_recorded, candidates
+from kerncap.core.candidates import CandidateResult, Source, as_recorded, candidates
 from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.triton_pinned import Pinned, read_pinned
 from kerncap.core.triton_record import Candidate
@@ -25,6 +25,7 @@ class Tried:
 
     values: dict[str, str]
     result: CandidateResult
+    recorded: CandidateResult  # without any replay
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Configuration:
     none: str = ""
     running: int | None = None
     problem: str = ""  # why a run ended before its time
+    source: Source | None = None  # what the replays are of
+    saved_since: bool = False  # it is another by now
 
     @property
     def count(self) -> str:
@@ -69,7 +72,7 @@ def read_configuration(directory: Path) -> Configuration | None:
     except UsageError as error:
         return Configuration(pinned, none=error.message.partition(": ")[2] or error.message)
     found: list[Candidate] = record.candidates
-    tried = tuple(Tried({**c.constexprs, **c.options}, row) for c, row in zip(found, rows, strict=True))
+    tried = tuple(Tried({**c.constexprs, **c.options}, row, row) for c, row in zip(found, rows, strict=True))
     return Configuration(pinned, tried, bool(record.row.get("tuned")))
 
 
@@ -79,6 +82,14 @@ class Ran(Message):
     def __init__(self, row: CandidateResult) -> None:
         super().__init__()
         self.row = row
+
+
+class Took(Message):
+    """A run has taken its source."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self.source = source
 
 
 class RanAll(Message):
@@ -113,6 +124,7 @@ class CandidatesRun:
             found = candidates(
                 self.directory,
                 device=self.device,
+                on_source=self._took,
                 on_result=self._ran,
                 cancel=self.given_up,
                 turn=lambda: self.turns.taken(self.given_up),
@@ -126,6 +138,9 @@ class CandidatesRun:
         except Exception as error:  # a mistake of ours must not take the screen with it
             problem = f"The run ended: {type(error).__name__}: {error}."
         self.post(RanAll("Given up." if self.given_up.is_set() else problem))
+
+    def _took(self, source: Source) -> None:
+        self.post(Took(source))
 
     def _ran(self, row: CandidateResult) -> None:
         if not self.given_up.is_set():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kerncap.core.candidates import Source
+from kerncap.core.errors import KerncapError
 from kerncap.core.triton_pinned import pinned_changes
-from kerncap.tui.workbench.configuration import CandidatesRun, Configuration, Ran, RanAll
+from kerncap.tui.workbench.configuration import CandidatesRun, Configuration, Ran, RanAll, Took
 from kerncap.tui.workbench.configuration_text import CANDIDATES
 from kerncap.tui.workbench.source_commands import SourceCommands
 
@@ -33,7 +35,14 @@ class ConfigurationCommands(SourceCommands):
         if found is not None:
             changes, problem = pinned_changes(self.directory)
             pinned = replace(found.pinned, changes=changes, problem=problem)
-            self.show_configuration(replace(found, pinned=pinned))
+            since = found.source is not None and found.source != self._source_now()
+            self.show_configuration(replace(found, pinned=pinned, saved_since=since))
+
+    def _source_now(self) -> Source | None:
+        try:
+            return Source.of(self.directory)
+        except KerncapError:
+            return None  # compile.json, which names the files, is gone or altered
 
     def no_configuration(self) -> bool:
         """Whether there is none to show; that is said then."""
@@ -79,6 +88,13 @@ class ConfigurationCommands(SourceCommands):
             self.tell("No more configurations are tried; the one under way comes to its end.")
         return run is not None
 
+    def on_took(self, message: Took) -> None:
+        """The run has taken its source: from now on the replays are of that."""
+        if self.configuration is not None and self._run_of_candidates is not None:
+            tried = tuple(replace(t, result=t.recorded) for t in self.configuration.tried)
+            self.show_configuration(replace(self.configuration, source=message.source, tried=tried))
+            self.look_at_pinned()
+
     def on_ran(self, message: Ran) -> None:
         """The candidate under way has been replayed, or could not be."""
         if self.configuration is not None and self._run_of_candidates is not None:
@@ -88,6 +104,10 @@ class ConfigurationCommands(SourceCommands):
     def on_ran_all(self, message: RanAll) -> None:
         """No more follow."""
         self._run_of_candidates = None
-        if self.configuration is not None:
-            self.show_configuration(replace(self.configuration, running=None, problem=message.problem))
-        self.tell(message.problem or "The capture was replayed under each configuration.")
+        found = self.configuration
+        if found is not None:
+            self.show_configuration(replace(found, running=None, problem=message.problem))
+        self.look_at_pinned()
+        edited = found is not None and found.source is not None and found.source.edited
+        what = "edited kernel" if edited else "capture"
+        self.tell(message.problem or f"The {what} was replayed under each configuration.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 
-from kerncap.core.candidates import CandidateResult
+from kerncap.core.candidates import CandidateResult, edited_text
 from kerncap.core.triton_pinned import TUNED_OPTIONS, VARIANT, Pinned
 from kerncap.tui.widgets.line_table import fitted
 from kerncap.tui.workbench.configuration import Configuration
@@ -64,6 +64,10 @@ def _candidates(found: Configuration, width: int) -> list[Line]:
     varying = [n for n in names if len({t.values.get(n) for t in found.tried}) > 1] or list(names)[:1]
     same = [f"{n}={found.tried[0].values[n]}" for n in names if n not in varying]
     lines: list[Line] = [[(CANDIDATES, "heading"), (f"  {_what(found)}", "dim")]]
+    if found.source is not None and found.source.edited:
+        lines += _said(edited_text(found.source.edited), width, "warn")
+    if found.saved_since:
+        lines += _said("The source was saved since: these replays are of what it was before.", width, "warn")
     lines += _table(found, varying, width)
     legend = f"{_PINNED} pinned   {_CHOSEN} chosen by the autotuner   time: against the pinned one's"
     lines += _said(legend, width, "dim")
