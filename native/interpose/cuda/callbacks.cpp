@@ -39,6 +39,14 @@ constexpr CUpti_CallbackId kOldLaunches[] = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunch, CUPTI_DRIVER_TRACE_CBID_cuLaunchGrid,
     CUPTI_DRIVER_TRACE_CBID_cuLaunchGridAsync, CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernelMultiDevice};
 
+// Of these a stream begins to be recorded into a graph.
+constexpr CUpti_CallbackId kRecordings[] = {CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture,
+                                            CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz,
+                                            CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2,
+                                            CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz,
+                                            CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph,
+                                            CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz};
+
 constexpr CUpti_CallbackId kOthers[] = {CUPTI_DRIVER_TRACE_CBID_cuModuleLoad,
                                         CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData,
                                         CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx,
@@ -56,14 +64,8 @@ constexpr CUpti_CallbackId kOthers[] = {CUPTI_DRIVER_TRACE_CBID_cuModuleLoad,
                                         CUPTI_DRIVER_TRACE_CBID_cuIpcOpenMemHandle_v2,
                                         CUPTI_DRIVER_TRACE_CBID_cuIpcCloseMemHandle,
                                         CUPTI_DRIVER_TRACE_CBID_cuMemAllocManaged,
-                                        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture,
-                                        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz,
                                         CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture,
                                         CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz,
-                                        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2,
-                                        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz,
-                                        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph,
-                                        CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz,
                                         CUPTI_DRIVER_TRACE_CBID_cuMemMap,
                                         CUPTI_DRIVER_TRACE_CBID_cuMemUnmap,
                                         CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync,
@@ -93,6 +95,10 @@ bool is_launch(CUpti_CallbackId id) {
 
 bool is_old_launch(CUpti_CallbackId id) {
   return std::find(std::begin(kOldLaunches), std::end(kOldLaunches), id) != std::end(kOldLaunches);
+}
+
+bool begins_recording(CUpti_CallbackId id) {
+  return std::find(std::begin(kRecordings), std::end(kRecordings), id) != std::end(kRecordings);
 }
 
 bool is_per_thread(CUpti_CallbackId id) {
@@ -185,16 +191,12 @@ void call_begins(Process& process, CUpti_CallbackId id, const CUpti_CallbackData
     case CUPTI_DRIVER_TRACE_CBID_cuMemUnmap:
       process.memory.unmapped(params<cuMemUnmap_params>(data).ptr, params<cuMemUnmap_params>(data).size);
       break;
-    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture:
-    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz:
-    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2:
-    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz:
-    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph:
-    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz:
-      process.recordings.fetch_add(1, std::memory_order_relaxed);
-      break;
     default:
-      graph_call_begins(process, id, data);
+      if (begins_recording(id)) {
+        process.recordings.fetch_add(1, std::memory_order_relaxed);
+      } else {
+        graph_call_begins(process, id, data);
+      }
       break;
   }
 }
@@ -260,21 +262,17 @@ void call_ends(Process& process, CUpti_CallbackId id, const CUpti_CallbackData& 
         add(base, bytes, RegionKind::device, "it is memory of another process (CUDA IPC)");
       break;
     }
-    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture:
-    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz:
-    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2:
-    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz:
-    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph:
-    case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz:
-      if (failed) process.recordings.fetch_sub(1, std::memory_order_relaxed);
-      break;
     case CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture:
     case CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz:
       // One that fails may have ended nothing: then streams go on being asked.
       if (!failed) process.recordings.fetch_sub(1, std::memory_order_relaxed);
       break;
     default:
-      if (!failed) graph_call_ends(process, id, data);
+      if (begins_recording(id)) {
+        if (failed) process.recordings.fetch_sub(1, std::memory_order_relaxed);
+      } else if (!failed) {
+        graph_call_ends(process, id, data);
+      }
       break;
   }
 }
@@ -336,6 +334,7 @@ bool subscribe(std::string* why) {
     if (result == CUPTI_SUCCESS) result = cupti().cuptiEnableCallback(1, subscriber, domain, id);
   };
   for (const CUpti_CallbackId id : kOthers) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
+  for (const CUpti_CallbackId id : kRecordings) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
   for (const CUpti_CallbackId id : kOldLaunches) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
   for (const CUpti_CallbackId id : graph_calls()) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);
   for (const CUpti_CallbackId id : graph_launches()) enable(CUPTI_CB_DOMAIN_DRIVER_API, id);

@@ -79,10 +79,7 @@ CUresult launch_ex(const CUlaunchConfig* config, CUfunction f, void** parameters
   const auto original = reinterpret_cast<decltype(&launch_ex<form>)>(originals[form]);
   const auto call = [&] { return original(config, f, parameters, extra); };
   if (config == nullptr) return call();
-  const CUlaunchConfig& c = *config;
-  const LaunchShape shape{
-      {c.gridDimX, c.gridDimY, c.gridDimZ}, {c.blockDimX, c.blockDimY, c.blockDimZ}, c.sharedMemBytes};
-  return counted(f, shape, c.hStream, form == kKernelExPerThread, call);
+  return counted(f, shape_of(*config), config->hStream, form == kKernelExPerThread, call);
 }
 
 template <Form form>

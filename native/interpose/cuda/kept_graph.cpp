@@ -44,11 +44,7 @@ GraphKernel read_kernel(CUgraphNode node) {
   kernel.symbol = name_of(launch.function);
   launch.context = p.ctx;
   if (launch.context == nullptr) driver().cuCtxGetCurrent(&launch.context);
-  const std::uint32_t grid[3] = {p.gridDimX, p.gridDimY, p.gridDimZ};
-  const std::uint32_t block[3] = {p.blockDimX, p.blockDimY, p.blockDimZ};
-  std::copy_n(grid, 3, launch.grid);
-  std::copy_n(block, 3, launch.block);
-  launch.dynamic_shared = p.sharedMemBytes;
+  static_cast<LaunchShape&>(launch) = shape_of(p);
   launch.parameters = p.kernelParams;
   launch.extra = p.extra;
   read_attributes(node, launch);

@@ -13,11 +13,7 @@ using namespace abi;  // NOLINT: the ABI's own names
 namespace {
 
 void read_config(const CUlaunchConfig& config, bool whole, Launch& launch) {
-  const std::uint32_t grid[3] = {config.gridDimX, config.gridDimY, config.gridDimZ};
-  const std::uint32_t block[3] = {config.blockDimX, config.blockDimY, config.blockDimZ};
-  std::copy_n(grid, 3, launch.grid);
-  std::copy_n(block, 3, launch.block);
-  launch.dynamic_shared = config.sharedMemBytes;
+  static_cast<LaunchShape&>(launch) = shape_of(config);
   launch.stream = config.hStream;
   if (!whole) return;
   for (unsigned i = 0; i < config.numAttrs; ++i) {
@@ -54,12 +50,8 @@ Launch read_launch(CUpti_CallbackId id, const CUpti_CallbackData& data, bool who
     return launch;
   }
   const auto& p = *static_cast<const cuLaunchKernel_params*>(data.functionParams);
-  const std::uint32_t grid[3] = {p.gridDimX, p.gridDimY, p.gridDimZ};
-  const std::uint32_t block[3] = {p.blockDimX, p.blockDimY, p.blockDimZ};
+  static_cast<LaunchShape&>(launch) = shape_of(p);
   launch.function = p.f;
-  std::copy_n(grid, 3, launch.grid);
-  std::copy_n(block, 3, launch.block);
-  launch.dynamic_shared = p.sharedMemBytes;
   launch.stream = p.hStream;
   launch.parameters = p.kernelParams;
   launch.cooperative = id == CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel ||

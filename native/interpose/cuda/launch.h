@@ -23,6 +23,12 @@ struct LaunchShape {
   }
 };
 
+// From any of the driver's structs that describe a launch: they name its parts alike.
+template <typename Params>
+LaunchShape shape_of(const Params& p) {
+  return {{p.gridDimX, p.gridDimY, p.gridDimZ}, {p.blockDimX, p.blockDimY, p.blockDimZ}, p.sharedMemBytes};
+}
+
 struct Launch : LaunchShape {
   abi::CUfunction function = nullptr;
   abi::CUcontext context = nullptr;

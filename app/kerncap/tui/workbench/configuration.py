@@ -13,9 +13,10 @@ from textual.message import Message
 
 from kerncap.core import triton_record
 from kerncap.core.candidates import CandidateResult, Source, as_recorded, candidates
-from kerncap.core.errors import KerncapError, UsageError
+from kerncap.core.errors import UsageError
 from kerncap.core.triton_pinned import Pinned, read_pinned
 from kerncap.core.triton_record import Candidate
+from kerncap.tui.workbench.failures import sentence_of
 from kerncap.tui.workbench.turns import Turns
 
 
@@ -131,12 +132,8 @@ class CandidatesRun:
             )
             if found.failure is not None:
                 problem = found.failure.message
-        except KerncapError as error:
-            problem = error.message
-        except OSError as error:
-            problem = f"{error.filename or self.directory}: {error.strerror or error}."
         except Exception as error:  # a mistake of ours must not take the screen with it
-            problem = f"The run ended: {type(error).__name__}: {error}."
+            problem = sentence_of(error, self.directory, "The run")
         self.post(RanAll("Given up." if self.given_up.is_set() else problem))
 
     def _took(self, source: Source) -> None:

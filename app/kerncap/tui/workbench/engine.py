@@ -26,6 +26,7 @@ from kerncap.core.iterations import Iteration, list_iterations
 from kerncap.core.judging import remembered
 from kerncap.core.loop_worker import Request
 from kerncap.tui.workbench.configuration import Configuration, read_configuration
+from kerncap.tui.workbench.failures import sentence_of
 from kerncap.tui.workbench.replay_only import ReplayOnly, has_source, why_none
 from kerncap.tui.workbench.turns import InTurn, Turns
 
@@ -134,12 +135,8 @@ class Engine:
                 self._loop.watching = self._watching
                 if not self._closed.is_set():
                     self._loop.run(first=first and not facts.resumed)
-        except KerncapError as error:
-            sentence = error.message
-        except OSError as error:
-            sentence = f"{error.filename or self.directory}: {error.strerror or error}."
         except Exception as error:  # a mistake of ours must not take the screen with it
-            sentence = f"The loop ended: {type(error).__name__}: {error}."
+            sentence = sentence_of(error, self.directory, "The loop")
         finally:
             self._loop = None
             self.turns.under_way(False)
