@@ -35,6 +35,8 @@
 //   allow VARIANT        adds what it stored to to the written set -> bytes
 //   set VARIANT          the written set -> bytes silent (same value before and after); data ranges
 //   poison written|REGION GRANULE [silent|all]   alters its silent bytes, or all of it -> bytes
+//   pointers alter|back VARIANT   makes words that point into the captured code object point nowhere, or puts
+//        those back that still do -> words: that were altered (0: there are none, or too many); put back
 //   keep written|changed|REGION VARIANT       memory as it is becomes the reference: in the written set, or
 //        wherever it is not as captured -> bytes
 //   idempotent VARIANT LIMIT_S                -> same=0|1

@@ -20,7 +20,7 @@ using snapshot::RegionRecord;
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kChunk = 32768;          // hashed, scanned and copied at once
 constexpr std::uint64_t kReadAhead = 16u << 20;  // of the disk, beyond the block that is hashed
-constexpr std::size_t kMostPointers = 16;        // that are named
+constexpr std::size_t kMostPointers = 65536;     // that are remembered
 
 std::uint64_t blocks_of(std::uint64_t bytes) {
   return (bytes + snapshot::kChecksumBlock - 1) / snapshot::kChecksumBlock;
@@ -99,8 +99,18 @@ void ReplayMemory::fill() {
   parallel_for(blocks_of(capture_.pre_bytes), [this](std::uint64_t block) { fill_block(block); });
   check_post();
   for (const Range& range : slack_) fill_with(range.base, kCanary, range.bytes);
-  if (capture_.cuda_launch) return;  // its parameters are adapted to where the variables are
-  scan(capture_.kernarg_bytes.data(), capture_.kernarg.address, capture_.kernarg_bytes.size());
+  // CUDA's parameters are adapted to where the variables are.
+  if (!capture_.cuda_launch) {
+    scan(capture_.kernarg_bytes.data(), capture_.kernarg.address, 0, capture_.kernarg_bytes.size());
+  }
+  // Kernel arguments that lie in a region have been seen twice; the region's word is the one they are read from.
+  std::sort(code_pointers_.begin(), code_pointers_.end(), [](const CodePointer& a, const CodePointer& b) {
+    return a.at != b.at ? a.at < b.at : a.live > b.live;
+  });
+  const auto twice = std::unique(code_pointers_.begin(), code_pointers_.end(),
+                                 [](const CodePointer& a, const CodePointer& b) { return a.at == b.at; });
+  code_pointer_count_ -= static_cast<std::uint64_t>(code_pointers_.end() - twice);
+  code_pointers_.erase(twice, code_pointers_.end());
 }
 
 template <typename Use>
@@ -163,7 +173,7 @@ void ReplayMemory::fill_block(std::uint64_t block) {
       const std::uint64_t hi = std::min(part->offset + piece.bytes, begin + bytes);
       const std::uint64_t within = lo - part->offset;
       if (!part->in_place) upload.put(piece.live + within, piece.before + within, hi - lo);
-      scan(piece.before + within, piece.captured + within, hi - lo);
+      scan(piece.before + within, piece.captured + within, piece.live + within, hi - lo);
     }
   });
   upload.send();
@@ -182,7 +192,8 @@ bool ReplayMemory::may_point_at_code(const unsigned char* words, std::uint64_t c
   return any != 0;
 }
 
-void ReplayMemory::scan(const unsigned char* data, std::uint64_t address, std::uint64_t bytes) {
+void ReplayMemory::scan(const unsigned char* data, std::uint64_t address, std::uint64_t live,
+                        std::uint64_t bytes) {
   const std::uint64_t skip = (8 - address % 8) % 8;  // pointers are aligned
   if (bytes < skip + 8 || code_.bytes == 0) return;
   const std::uint64_t words = (bytes - skip) / 8;
@@ -193,11 +204,11 @@ void ReplayMemory::scan(const unsigned char* data, std::uint64_t address, std::u
     std::memcpy(&word, data + skip + i * 8, 8);
     if (word - code_.base >= code_.bytes) continue;
     ++code_pointer_count_;
-    code_pointers_.push_back({address + skip + i * 8, word});
+    const std::uint64_t offset = skip + i * 8;
+    if (code_pointers_.size() < kMostPointers) {
+      code_pointers_.push_back({address + offset, live == 0 ? 0 : live + offset, word});
+    }
   }
-  std::sort(code_pointers_.begin(), code_pointers_.end(),
-            [](const CodePointer& a, const CodePointer& b) { return a.at < b.at; });
-  if (code_pointers_.size() > kMostPointers) code_pointers_.resize(kMostPointers);
 }
 
 const RegionRecord* ReplayMemory::region_at(std::uint64_t address) const {

@@ -34,6 +34,7 @@ struct Piece {
 // A 64-bit word of the captured memory that points into the captured code object.
 struct CodePointer {
   std::uint64_t at = 0;
+  std::uint64_t live = 0;  // where it is in the device's memory; 0: it is a kernel argument
   std::uint64_t value = 0;
 };
 
@@ -89,9 +90,12 @@ class ReplayMemory {
     return touchable_ ? reinterpret_cast<unsigned char*>(live) : nullptr;
   }
 
-  // Found while filling: how many words point into the dispatched code object, and the first few of them.
+  // Found while filling: how many words point into the dispatched code object, and up to 65536 of them, by
+  // address.
   [[nodiscard]] std::uint64_t code_pointer_count() const { return code_pointer_count_; }
   [[nodiscard]] const std::vector<CodePointer>& code_pointers() const { return code_pointers_; }
+  // Where the captured code object was.
+  [[nodiscard]] const Range& code() const { return code_; }
   // Bytes that have another value after the application's run.
   [[nodiscard]] std::uint64_t changed_bytes() const { return changed_bytes_; }
   // Device memory that had to be placed in host memory (no virtual memory API): timings are not the device's.
@@ -131,7 +135,8 @@ class ReplayMemory {
   void check_block(snapshot::MemoryFile which, const MappedFile& file, std::uint64_t block,
                    const Use& use) const;
   [[nodiscard]] bool may_point_at_code(const unsigned char* words, std::uint64_t count) const;
-  void scan(const unsigned char* data, std::uint64_t address, std::uint64_t bytes);
+  // `live`: where the words are in the device's memory; 0: they are kernel arguments.
+  void scan(const unsigned char* data, std::uint64_t address, std::uint64_t live, std::uint64_t bytes);
 
   const snapshot::CaptureReader& capture_;
   std::array<std::string, 2> files_;

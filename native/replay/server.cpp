@@ -12,6 +12,7 @@ namespace kerncap::replay {
 namespace {
 
 constexpr std::size_t kMaxRanges = 4096;
+constexpr std::size_t kNamedPointers = 16;
 
 std::vector<unsigned char> from_hex(const std::string& text) {
   if (text.size() % 2 != 0) throw ReplayError(ErrorClass::usage, "an odd number of hexadecimal digits");
@@ -130,6 +131,11 @@ void answer(Channel& channel, Session& session, const Request& r) {
     const std::uint64_t granule = std::max<std::uint64_t>(1, r.number(1));
     return channel.ok("bytes=" + std::to_string(session.poison(where(session, r), granule, everything)));
   }
+  if (r.command == "pointers") {
+    const bool alter = r.choice(0, "alter", "back");
+    const std::uint64_t words = session.alter_code_pointers(variant_of(r, 1), alter);
+    return channel.ok("words=" + std::to_string(words));
+  }
   if (r.command == "keep")
     return channel.ok("bytes=" + std::to_string(session.keep(where(session, r), variant_of(r, 1))));
   if (r.command == "idempotent") {
@@ -177,8 +183,9 @@ int serve(Channel& channel, Session& session) {
 
 void greet(Channel& channel, const Session& session, const snapshot::CaptureReader& capture) {
   const ReplayMemory& memory = session.memory();
-  for (const CodePointer& pointer : memory.code_pointers()) {
-    channel.note("code_pointer", hex(pointer.at) + " " + hex(pointer.value));
+  const std::vector<CodePointer>& pointers = memory.code_pointers();
+  for (std::size_t i = 0; i < std::min(pointers.size(), kNamedPointers); ++i) {
+    channel.note("code_pointer", hex(pointers[i].at) + " " + hex(pointers[i].value));
   }
   for (const snapshot::Region& region : capture.regions) {
     const bool reachable = (region.record.flags & snapshot::kReachable) != 0;

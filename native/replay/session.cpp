@@ -145,6 +145,7 @@ void Session::place_kernargs(Variant& variant, const std::vector<unsigned char>&
   }
   const std::vector<unsigned char>& content = kernargs.empty() ? capture_.kernarg_bytes : kernargs;
   variant.kernargs = runtime_.kernarg_memory(agent_, std::max<std::size_t>(content.size(), 64));
+  variant.kernarg_bytes = content.size();
   if (!content.empty()) std::memcpy(variant.kernargs, content.data(), content.size());
   variant.launch.packet.kernarg_address = variant.kernargs;
 }

@@ -75,6 +75,10 @@ class Session {
   // Alters silent bytes of `where`, in every variant's variables too, in units of `granule` bytes that are
   // silent as a whole; `everything`: all bytes of it instead. How many were altered.
   std::uint64_t poison(const RangeSet& where, std::uint64_t granule, bool everything);
+  // Makes the words of memory and of the variant's kernel arguments that point into the captured code object
+  // point nowhere; `alter` false: puts those back that still do. How many; 0 also where they are too many to
+  // be known.
+  std::uint64_t alter_code_pointers(unsigned variant, bool alter);
   // Keeps the present content of `where`, and of the variables of `variant`, as the reference.
   std::uint64_t keep(const RangeSet& where, unsigned variant);
   // Whether a second run on top of the first leaves the same memory.
@@ -105,6 +109,7 @@ class Session {
     RangeSet learned;          // what its runs write, for restoring between untracked runs
     bool knows = false;        // learned is set
     void* kernargs = nullptr;  // own copy; null: at the captured address
+    std::uint64_t kernarg_bytes = 0;  // of that copy
   };
   Variant& at(unsigned variant);
   [[nodiscard]] const Variant& at(unsigned variant) const { return const_cast<Session*>(this)->at(variant); }

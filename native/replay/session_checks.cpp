@@ -18,6 +18,8 @@ namespace {
 constexpr unsigned char kPoison = 0x01;
 // In place of zero where everything is altered: of 16, 32 and 64 bits, floats that a sum does not swallow.
 constexpr unsigned char kForZero = 0x3f;
+// What makes of an address one that no device maps: it is not canonical.
+constexpr std::uint64_t kNowhere = 0x5a5a'0000'0000'0000;
 constexpr std::uint64_t kWindow = 1u << 20;  // bytes looked at by one thread at a time
 // Of altered memory, on the device: more than that is altered anew each time.
 constexpr std::uint64_t kMostPoisonKept = 1u << 30;
@@ -125,6 +127,36 @@ std::uint64_t Session::poison(const RangeSet& where, std::uint64_t granule, bool
   }
   dirty_.unite(where);
   return altered;
+}
+
+std::uint64_t Session::alter_code_pointers(unsigned number, bool alter) {
+  if (memory_.code_pointer_count() != memory_.code_pointers().size()) return 0;
+  std::uint64_t words = 0;
+  std::vector<Range> altered;
+  for (const CodePointer& pointer : memory_.code_pointers()) {
+    if (pointer.live == 0) continue;
+    const std::uint64_t nowhere = pointer.value ^ kNowhere;
+    std::uint64_t now = nowhere;
+    if (!alter) memory_.read(pointer.live, &now, sizeof(now));
+    if (now != nowhere) continue;  // the kernel has stored something else there
+    memory_.write(pointer.live, alter ? &nowhere : &pointer.value, sizeof(now));
+    altered.push_back({pointer.at, sizeof(now)});
+    ++words;
+  }
+  dirty_.unite(RangeSet(std::move(altered)));
+  const Variant& variant = at(number);
+  if (capture_.cuda_launch || variant.kernargs == nullptr) return words;
+  auto* const arguments = static_cast<unsigned char*>(variant.kernargs);
+  for (std::uint64_t i = 0; i + 8 <= variant.kernarg_bytes; i += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, arguments + i, sizeof(word));
+    const std::uint64_t pointer = alter ? word : word ^ kNowhere;
+    if (pointer - memory_.code().base >= memory_.code().bytes) continue;
+    word ^= kNowhere;
+    std::memcpy(arguments + i, &word, sizeof(word));
+    ++words;
+  }
+  return words;
 }
 
 std::uint64_t Session::keep(const RangeSet& where, unsigned variant) {

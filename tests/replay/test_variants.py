@@ -143,6 +143,43 @@ def test_pointers_into_the_code_object(make: Make) -> None:
         assert "point into the captured code object" in result.reason
 
 
+STALE = """__device__ int v[64];
+    extern "C" __global__ void k(int** table, int* out) {
+      out[threadIdx.x] = out[threadIdx.x] + v[0] + (v[1] ? table[3][threadIdx.x] : 0); }"""
+
+
+@pytest.mark.parametrize("used", [0, 1])
+@pytest.mark.parametrize("mode", ["default", "strict"])
+def test_pointers_into_the_code_object_that_no_kernel_uses(make: Make, used: int, mode: str) -> None:
+    """An old address in captured memory says nothing of a variant that does not go there."""
+    from kerncap.core.codeobject import read_code_object
+
+    hsaco, base = compile_source(STALE), 0x7D0000000000
+    (variable,) = [x for x in read_code_object(hsaco).variables if x.name == "v"]
+    held, before = np.full(64, 3, np.int32), np.arange(64, dtype=np.int32)
+    held[1] = used
+    after = before + 3 + (held if used else 0)
+    table = np.zeros(64, np.uint64)
+    table[3] = base + variable.address
+    memory = [
+        Memory(A, before, after),
+        Memory(A + 0x10000, table),
+        Memory(base + variable.address, held, None, 8, code_object=1),
+    ]
+    captured = spec(
+        hsaco, "k", memory, arguments(A + 0x10000, A), items=64, load_base=base, load_delta=base,
+        variables=[("v", base + variable.address, 256)],
+    )  # fmt: skip
+    with Validator(make(captured)) as validator:
+        assert validator.validate(mode=mode).verdict == "IDENTICAL"
+        for _ in range(2):
+            result = validator.validate(compile_source("__device__ int w[9];" + STALE), mode)
+            assert result.verdict == ("INCONCLUSIVE" if used else "IDENTICAL"), result
+            assert used == ("point into the captured code object" in result.reason)
+        wrong = compile_source("__device__ int w[9];" + STALE.replace("+ v[0]", "+ v[0] + 1"))
+        assert validator.validate(wrong, mode).verdict == "FAIL"
+
+
 VARIABLES = """__constant__ float factor[4]; __device__ int calls; static __device__ int seen;
     extern "C" __global__ void k(float* out) {
       if (threadIdx.x == 0) { calls += 1; seen += 1; }

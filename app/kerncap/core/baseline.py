@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 
 from kerncap.core import compare
+from kerncap.core.code_pointers import CodePointers
 from kerncap.core.compare import EXACT, Analysis, Tolerance
 from kerncap.core.dtypes import TypeMap
 from kerncap.core.launch import captured_launch
@@ -54,6 +55,7 @@ class BaselineRuns:
         self, replayer: Replayer, capture: Capture, types: TypeMap, silent: SilentBytes, runs: int
     ) -> None:
         self._replayer, self._capture, self._types, self._silent = replayer, capture, types, silent
+        self._pointers = CodePointers(replayer)
         self._wanted = runs
         self._replays: dict[str, _Replays] = {}
         self._judged: dict[tuple[str, Tolerance], Baseline] = {}
@@ -75,9 +77,9 @@ class BaselineRuns:
         replays = self._replays.get(mode)
         if replays is None:
             replays = self._replays[mode] = self._run(mode)
-        found = self._judge(replays, tolerance)
+        found = self._judge(replays, mode, tolerance)
         while found.analysis.near and self.extend(mode):
-            found = self._judge(replays, tolerance)
+            found = self._judge(replays, mode, tolerance)
         self._judged[mode, tolerance] = found
         return found
 
@@ -134,7 +136,7 @@ class BaselineRuns:
             self._replayer.allow(variant)
         return self._replayer.compare(variant, scope=self.scope(mode))
 
-    def _judge(self, replays: _Replays, tolerance: Tolerance) -> Baseline:
+    def _judge(self, replays: _Replays, mode: str, tolerance: Tolerance) -> Baseline:
         replayer = self._replayer
         varying, _ = replays.spread.result()
         analysis = compare.analyse(replays.first, self._types, tolerance, varying, reference=True)
@@ -152,7 +154,7 @@ class BaselineRuns:
             runs=replays.spread.runs,
             run_s=replays.run_s,
         )
-        found.verdict, found.reason = self._verdict(found, tolerance)
+        found.verdict, found.reason = self._verdict(found, mode, tolerance)
         nothing_told = not replayer.tracks_writes and not replayer.changed_bytes
         if found.verdict == IDENTICAL and nothing_told:
             proven = self._silent.rewritten(found)
@@ -162,15 +164,19 @@ class BaselineRuns:
             found.written = RangeList(proven, 0, written.ranges)
         return found
 
-    def _verdict(self, found: Baseline, tolerance: Tolerance) -> tuple[str, str]:
+    def _verdict(self, found: Baseline, mode: str, tolerance: Tolerance) -> tuple[str, str]:
         analysis = found.analysis
         if analysis.mismatches:
             return FAIL, self._failure(analysis)
         if found.compared == 0:
             return INCONCLUSIVE, "the kernel changed nothing: there is nothing to compare"
-        pointers = self._replayer.greeting.integer("code_pointers")
-        if pointers and found.variant.base != self._capture.code_object.load_base:
-            return INCONCLUSIVE, self.pointers_reason("the captured kernel")
+        if found.variant.base != self._capture.code_object.load_base and self._pointers.matter(
+            found.variant,
+            self.scope(mode),
+            found.run_s,
+            lambda differences: compare.analyse(differences, self._types, tolerance, found.varying),
+        ):
+            return INCONCLUSIVE, self._pointers.reason("the captured kernel")
         if found.varying:
             return self._varies(found)
         if analysis.tolerated:
@@ -215,12 +221,3 @@ class BaselineRuns:
         if unchecked:
             parts.append(f"{unchecked} are not compared")
         return NONDETERMINISTIC_OK, f"{text}; {', '.join(parts)}"
-
-    def pointers_reason(self, what: str) -> str:
-        """Why nothing is proven where words point into the captured code object."""
-        count = self._replayer.greeting.integer("code_pointers")
-        places = [text.replace(" ", " -> ") for text in self._replayer.greeting.noted("code_pointer")[:3]]
-        return (
-            f"{count} words of the captured memory point into the captured code object "
-            f"({', '.join(places)}): addresses of functions or module variables, and {what} lies elsewhere"
-        )

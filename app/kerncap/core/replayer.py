@@ -498,6 +498,12 @@ class Replayer:
         which = "all" if everything else "silent"
         return self.request("poison", where, granule, which).integer("bytes")
 
+    def code_pointers(self, what: str, variant: Variant) -> int:
+        """Has words that point into the captured code object point nowhere (`alter`), or those that still do
+        so put `back`; how many. 0 for `alter`: that cannot be done.
+        """
+        return self.request("pointers", what, self._number(variant)).integer("words")
+
     def keep(self, where: str, variant: Variant) -> int:
         """Makes the present content of `written`, `changed` or a region, and of the variant's variables, the
         reference.

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from kerncap.core import compare, records
 from kerncap.core.altered import AlteredRuns
 from kerncap.core.baseline import BaselineRuns
+from kerncap.core.code_pointers import CodePointers
 from kerncap.core.codeobject import is_declared
 from kerncap.core.compare import Analysis, RegionStats, Tolerance
 from kerncap.core.devices import Device
@@ -67,6 +68,7 @@ class Validator:
         self.replayer = replayer or Replayer(capture, device, limit_s=limit_s)
         self.types: TypeMap = type_map(capture, dtypes)
         self._silent = SilentBytes(self.replayer, capture, self.types, baseline_runs)
+        self._pointers = CodePointers(self.replayer)
         self._altered = AlteredRuns(self.replayer, self.types, baseline_runs)
         self._reference = BaselineRuns(self.replayer, capture, self.types, self._silent, baseline_runs)
 
@@ -255,8 +257,13 @@ class Validator:
                 f"{variant.unmatched_bytes} bytes of module variables that the application's run changed "
                 f"have no place in the variant ({names})"
             )
-        elif replayer.greeting.integer("code_pointers"):
-            result.verdict, result.reason = INCONCLUSIVE, self._reference.pointers_reason("the variant")
+        elif self._pointers.matter(
+            variant,
+            self._reference.scope(mode),
+            base.run_s,
+            lambda differences: compare.analyse(differences, self.types, tolerance, base.varying),
+        ):
+            result.verdict, result.reason = INCONCLUSIVE, self._pointers.reason("the variant")
         elif result.compared_bytes == 0:
             result.verdict, result.reason = INCONCLUSIVE, base.reason or "nothing was compared"
         elif base.varying:
