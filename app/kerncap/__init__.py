@@ -22,26 +22,26 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from kerncap.core.errors import KerncapError as KerncapError
-    from kerncap.core.extract import ExtractResult as ExtractResult
-    from kerncap.core.extract import extract as extract
-    from kerncap.core.profile import ProfileReport as ProfileReport
-    from kerncap.core.profile import profile as profile
-    from kerncap.core.replay import ReplayResult as ReplayResult
-    from kerncap.core.replay import replay as replay
-    from kerncap.core.validate import ValidateResult as ValidateResult
-    from kerncap.core.validate import validate as validate
+    from kerncap.core.extract.extract import ExtractResult as ExtractResult
+    from kerncap.core.extract.extract import extract as extract
+    from kerncap.core.judge.validate import ValidateResult as ValidateResult
+    from kerncap.core.judge.validate import validate as validate
+    from kerncap.core.program.profile import ProfileReport as ProfileReport
+    from kerncap.core.program.profile import profile as profile
+    from kerncap.core.replay.replay import ReplayResult as ReplayResult
+    from kerncap.core.replay.replay import replay as replay
 
 # Public name -> module that defines it; imported on first use, so that `import kerncap` costs nothing.
 _LAZY = {
     "KerncapError": "kerncap.core.errors",
-    "profile": "kerncap.core.profile",
-    "ProfileReport": "kerncap.core.profile",
-    "extract": "kerncap.core.extract",
-    "ExtractResult": "kerncap.core.extract",
-    "replay": "kerncap.core.replay",
-    "ReplayResult": "kerncap.core.replay",
-    "validate": "kerncap.core.validate",
-    "ValidateResult": "kerncap.core.validate",
+    "profile": "kerncap.core.program.profile",
+    "ProfileReport": "kerncap.core.program.profile",
+    "extract": "kerncap.core.extract.extract",
+    "ExtractResult": "kerncap.core.extract.extract",
+    "replay": "kerncap.core.replay.replay",
+    "ReplayResult": "kerncap.core.replay.replay",
+    "validate": "kerncap.core.judge.validate",
+    "ValidateResult": "kerncap.core.judge.validate",
 }
 
 __all__ = ["__version__", *_LAZY]

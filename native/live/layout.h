@@ -1,5 +1,5 @@
-// The shared files of one session, read by C++ (the interposer) and by numpy (kerncap/core/live.py,
-// core/control.py), which declares the same layout and is tested against this one.
+// The shared files of one session, read by C++ (the interposer) and by numpy (kerncap/core/program/live.py,
+// core/program/control.py), which declares the same layout and is tested against this one.
 //
 // A session is a directory (mode 0700) that the front end makes and names in KERNCAP_SESSION:
 //   control                     one Control block, made by the front end before the program starts

@@ -1,4 +1,5 @@
-// Why the replayer could not do what it was asked; each class has its own way on in kerncap.core.replayer.
+// Why the replayer could not do what it was asked; each class has its own way on in
+// kerncap.core.replay.replayer.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How kerncap.core.replayer drives kerncap-replay: lines on stdin, answers on stdout.
+// How kerncap.core.replay.replayer drives kerncap-replay: lines on stdin, answers on stdout.
 //
 // A request is one line: a command and its arguments, separated by single spaces. In an argument, '%', ' ',
 // line breaks and other control characters are written %XX; an empty one is "-". An answer is any number of

@@ -103,7 +103,8 @@ void ReplayMemory::fill() {
   if (!capture_.cuda_launch) {
     scan(capture_.kernarg_bytes.data(), capture_.kernarg.address, 0, capture_.kernarg_bytes.size());
   }
-  // Kernel arguments that lie in a region have been seen twice; the region's word is the one they are read from.
+  // Kernel arguments that lie in a region have been seen twice; the region's word is the one they are read
+  // from.
   std::sort(code_pointers_.begin(), code_pointers_.end(), [](const CodePointer& a, const CodePointer& b) {
     return a.at != b.at ? a.at < b.at : a.live > b.live;
   });

@@ -105,10 +105,10 @@ class Session {
   struct Variant {
     std::unique_ptr<Module> module;
     Launch launch;
-    RangeSet written;          // last tracked run
-    RangeSet learned;          // what its runs write, for restoring between untracked runs
-    bool knows = false;        // learned is set
-    void* kernargs = nullptr;  // own copy; null: at the captured address
+    RangeSet written;                 // last tracked run
+    RangeSet learned;                 // what its runs write, for restoring between untracked runs
+    bool knows = false;               // learned is set
+    void* kernargs = nullptr;         // own copy; null: at the captured address
     std::uint64_t kernarg_bytes = 0;  // of that copy
   };
   Variant& at(unsigned variant);

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 from bench.report import Report, median, spread
-from kerncap.core.extract import extract
-from kerncap.core.reproducer import VARIANT
-from kerncap.core.session import Event, Finished, Watching, open_loop
+from kerncap.core.extract.extract import extract
+from kerncap.core.extract.reproducer import VARIANT
+from kerncap.core.loop.session import Event, Finished, Watching, open_loop
 from kerncap.demo import build
 from kerncap.demo.edits import HOIST
 

@@ -90,8 +90,8 @@ def text_of(row: dict[str, Any]) -> str:
 
 def fidelity(bench: Bench) -> None:
     """Kernels of each sort: what replay gives, against what the program got; and the rebuilt kernel."""
-    from kerncap.core.extract import extract
-    from kerncap.core.validate import validate
+    from kerncap.core.extract.extract import extract
+    from kerncap.core.judge.validate import validate
 
     def one(kernel: str) -> tuple[str, str, str, str]:
         with bench.place(bench.memory) as place:
@@ -118,11 +118,11 @@ def fidelity(bench: Bench) -> None:
 
 def self_test(bench: Bench) -> None:
     """`kerncap doctor --self-test --device cuda`, and the counters of one kernel."""
-    from kerncap.core.counters import counters
-    from kerncap.core.cuda_doctor import cuda_checks, cuda_self_test
-    from kerncap.core.devices import resolve_device
+    from kerncap.core.device.devices import resolve_device
+    from kerncap.core.doctor.cuda_doctor import cuda_checks, cuda_self_test
     from kerncap.core.errors import KerncapError
-    from kerncap.core.extract import extract
+    from kerncap.core.extract.extract import extract
+    from kerncap.core.replay.counters import counters
 
     for check in (*cuda_checks(), *cuda_self_test(resolve_device("cuda"))):
         bench.row(f"doctor: {check.name}", check.state, good=check.state != "problem", note=check.detail)
@@ -140,9 +140,9 @@ def self_test(bench: Bench) -> None:
 
 def times(bench: Bench) -> None:
     """Replayed time against the same kernel's time in the program."""
-    from kerncap.core.extract import extract
-    from kerncap.core.profile import profile
-    from kerncap.core.replay import replay
+    from kerncap.core.extract.extract import extract
+    from kerncap.core.program.profile import profile
+    from kerncap.core.replay.replay import replay
 
     command = [str(bench.program), "times"]
     report = profile(command, device="cuda", stdout=2, timeout=100)
@@ -182,8 +182,8 @@ int main() {{
 
 def edit_loop(bench: Bench) -> None:
     """A kernel in a file of 1,000 lines: from a save to its verdict, and where the time goes."""
-    from kerncap.core.extract import extract
-    from kerncap.core.session import open_loop
+    from kerncap.core.extract.extract import extract
+    from kerncap.core.loop.session import open_loop
 
     with bench.place(bench.memory) as place:
         lines = [
@@ -250,8 +250,8 @@ def by_request(replayer: Any) -> dict[str, float]:
 
 def validation(bench: Bench) -> None:
     """Extraction of a kernel with much memory, whole; its strict validation, cold and resident."""
-    from kerncap.core.extract import extract
-    from kerncap.core.validate import Validator
+    from kerncap.core.extract.extract import extract
+    from kerncap.core.judge.validate import Validator
 
     gib = bench.options.gib
     with bench.place(bench.memory) as place:
@@ -324,10 +324,10 @@ def plain_write(folder: Path, total: int, threads: int) -> float:
 
 def snapshot(bench: Bench) -> None:
     """Saving memory, to memory and to disk, against what the bus and the place can take."""
-    from kerncap.core.capture_run import Captured, RunRequest, run
-    from kerncap.core.devices import resolve_device
-    from kerncap.core.records import read
-    from kerncap.core.workload import Command
+    from kerncap.core.capture.records import read
+    from kerncap.core.device.devices import resolve_device
+    from kerncap.core.extract.capture_run import Captured, RunRequest, run
+    from kerncap.core.program.workload import Command
 
     device = resolve_device("cuda")
     done = subprocess.run(
@@ -374,10 +374,10 @@ def real(bench: Bench) -> None:
     import re
 
     from kerncap.core.errors import KerncapError
-    from kerncap.core.extract import extract
-    from kerncap.core.profile import profile
-    from kerncap.core.replay import replay
-    from kerncap.core.validate import validate
+    from kerncap.core.extract.extract import extract
+    from kerncap.core.judge.validate import validate
+    from kerncap.core.program.profile import profile
+    from kerncap.core.replay.replay import replay
 
     def one(what: tuple[str, str, str]) -> tuple[str, str, bool, str]:
         title, case, pattern = what

@@ -28,9 +28,9 @@ def _pairs(command: Sequence[str], pairs: int) -> tuple[Figures, Any]:
 
     The program prints a JSON object of lists of seconds; of each list a run's figure is the median.
     """
-    from kerncap.core.control import Session
-    from kerncap.core.devices import full_environment, resolve_device
-    from kerncap.core.live import LiveReader
+    from kerncap.core.device.devices import full_environment, resolve_device
+    from kerncap.core.program.control import Session
+    from kerncap.core.program.live import LiveReader
 
     device = resolve_device("cuda")
     found: Figures = {}

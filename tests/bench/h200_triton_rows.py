@@ -85,8 +85,8 @@ def _source_lines(out: Path) -> str:
 
 def _extract(found: Found, case: str, name: str, out: Path) -> Any:
     """By the kernel's plain name: of a tuned one that means what was chosen. The second launch of that."""
-    from kerncap.core.extract import extract
-    from kerncap.core.profile import profile
+    from kerncap.core.extract.extract import extract
+    from kerncap.core.program.profile import profile
 
     command = [sys.executable, str(PROGRAM), case]
     with found.step("profile"):
@@ -143,8 +143,8 @@ def _one(title: str, case: str, name: str, tuned: bool, memory: Path) -> Found:
 
 
 def _replayed(found: Found, out: Path, kernel: Any, made: Any) -> None:
-    from kerncap.core.replay import replay
-    from kerncap.core.validate import validate
+    from kerncap.core.judge.validate import validate
+    from kerncap.core.replay.replay import replay
 
     with found.step("replay"):
         judged = validate(out, mode="strict", device="cuda")
@@ -160,8 +160,8 @@ def _replayed(found: Found, out: Path, kernel: Any, made: Any) -> None:
 
 
 def _rebuilt(found: Found, out: Path) -> None:
-    from kerncap.core.recompile import recompile
-    from kerncap.core.validate import validate
+    from kerncap.core.build.recompile import recompile
+    from kerncap.core.judge.validate import validate
 
     with found.step("recompile"):
         built = recompile(out)
@@ -185,7 +185,7 @@ def _configuration(row: Any) -> str:
 
 def _candidates(found: Found, out: Path) -> None:
     """The fastest configuration against the second-fastest, and against the fastest with another result."""
-    from kerncap.core.candidates import candidates
+    from kerncap.core.loop.candidates import candidates
 
     with found.step("candidates"):
         result = candidates(out, device="cuda", time_limit_s=2.0)

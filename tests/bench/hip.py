@@ -11,9 +11,9 @@ from pathlib import Path
 
 from bench.interception import interleaved, wall, watched
 from bench.report import Report, median, spread
-from kerncap.core.control import Session
-from kerncap.core.devices import full_environment, parse_device
+from kerncap.core.device.devices import full_environment, parse_device
 from kerncap.core.native import SIM_RUNTIME, native_path
+from kerncap.core.program.control import Session
 from rocm.build import Builder
 from rocm.llama import environment as llama_environment
 from rocm.llama import program

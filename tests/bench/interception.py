@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.report import Report, median, spread
-from kerncap.core.control import Session
-from kerncap.core.devices import full_environment, parse_device
-from kerncap.core.profile import profile
+from kerncap.core.device.devices import full_environment, parse_device
+from kerncap.core.program.control import Session
+from kerncap.core.program.profile import profile
 from kerncap.demo import build
 from support.build import build_program, simulator_environment
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kerncap.core import layout
-from kerncap.core.control import process_start
+from kerncap.core.code import layout
+from kerncap.core.program.control import process_start
 
 STEP_S = 0.05
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from bench.report import Report, median, spread
-from kerncap.core.extract import extract
-from kerncap.core.records import read
-from kerncap.core.replayer import Replayer
+from kerncap.core.capture.records import read
+from kerncap.core.extract.extract import extract
+from kerncap.core.replay.replayer import Replayer
 from support.build import build_program
 
 _MIB = int(os.environ.get("KERNCAP_BENCH_MIB", "1024"))

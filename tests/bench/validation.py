@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.report import Report, median, spread
 from bench.snapshot import large_capture
-from kerncap.core.validate import Validator
+from kerncap.core.judge.validate import Validator
 
 _MIB = int(os.environ.get("KERNCAP_BENCH_STRICT_MIB", "4096"))
 _RUNS = 3

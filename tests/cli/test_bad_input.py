@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from kerncap.core import manifest
+from kerncap.core.capture import manifest
+from kerncap.core.code.shape import misshapen
 from kerncap.core.errors import (
     DamagedCaptureError,
     InconclusiveError,
@@ -29,7 +30,6 @@ from kerncap.core.files import json_text, write_atomically, write_json
 from kerncap.core.interrupts import deferred, interruptible, settle
 from kerncap.core.native import REPLAYER, SIM_HIP, SIM_RUNTIME, find_native
 from kerncap.core.scratch import owned_prefix, sweep
-from kerncap.core.shape import misshapen
 from support.build import Program
 from support.package import APP
 

@@ -19,8 +19,8 @@ import pytest
 from whole import DEVICE, built, document, extracted, rebuilt
 
 from kerncap.cli.entry import run
-from kerncap.core import manifest
-from kerncap.core.replayer import Replayer
+from kerncap.core.capture import manifest
+from kerncap.core.replay.replayer import Replayer
 from support.build import build_program, compile_device
 from support.package import APP
 

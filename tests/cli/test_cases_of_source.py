@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from whole import DEVICE, built, document, kerncap
 
-from kerncap.core.toolchain import rocm_clang
+from kerncap.core.build.toolchain import rocm_clang
 from support.build import PROGRAMS, Program, build_program
 from support.package import APP
 

@@ -9,7 +9,7 @@ import pytest
 from whole import built, document, extracted, kerncap, rebuilt
 
 from kerncap.cli.extract_command import Patience
-from kerncap.core.capture_run import Progress
+from kerncap.core.extract.capture_run import Progress
 from support.build import build_program
 
 pytestmark = built

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from whole import DEVICE, built, document, extracted, kerncap, rebuilt
 
-from kerncap.core.replay import simulated_clock
+from kerncap.core.replay.replay import simulated_clock
 from support.build import build_program
 from support.package import APP
 

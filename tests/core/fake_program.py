@@ -32,9 +32,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "replay"))
 
 import make_capture
 
-from kerncap.core import layout, names
-from kerncap.core.control import process_start
-from kerncap.core.layout import CaptureState, RequestKind
+from kerncap.core.code import layout, names
+from kerncap.core.code.layout import CaptureState, RequestKind
+from kerncap.core.program.control import process_start
 
 
 class Kernel:

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from kerncap.core.bundle import write_bundle
-from kerncap.core.codeobject import (
+from kerncap.core.build.toolchain import zig
+from kerncap.core.code.bundle import write_bundle
+from kerncap.core.code.codeobject import (
     CodeObject,
     CodeObjectError,
     Target,
@@ -23,9 +24,8 @@ from kerncap.core.codeobject import (
     read_file,
     select,
 )
-from kerncap.core.dwarf import kernel_debug
+from kerncap.core.code.dwarf import kernel_debug
 from kerncap.core.errors import KerncapError
-from kerncap.core.toolchain import zig
 
 SOURCE = """
 #define __global__ __attribute__((global))

@@ -10,10 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from kerncap.core import layout
-from kerncap.core.control import CaptureRequest, Session, process_start, session_root, sweep_stale_sessions
+from kerncap.core.code import layout
+from kerncap.core.code.layout import CaptureState
 from kerncap.core.errors import UsageError
-from kerncap.core.layout import CaptureState
+from kerncap.core.program.control import (
+    CaptureRequest,
+    Session,
+    process_start,
+    session_root,
+    sweep_stale_sessions,
+)
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kerncap.core.counting import counted
+from kerncap.core.judge.counting import counted
 
 TIMING = {
     "speedup": 2.0,

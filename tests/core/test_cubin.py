@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kerncap.core.codeobject import CodeObjectError, Target, read_code_object, read_file
-from kerncap.core.cubin import Cubin, runs_on
+from kerncap.core.code.codeobject import CodeObjectError, Target, read_code_object, read_file
+from kerncap.core.code.cubin import Cubin, runs_on
 
 CUBIN = Path(__file__).parent / "cubins/kernels.cubin"
 ADD = "_Z3addPKfS0_Pfi5Mixed"

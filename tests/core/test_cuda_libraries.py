@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kerncap.core.cuda_libraries import kind_of, library_of
+from kerncap.core.device.cuda_libraries import kind_of, library_of
 
 
 @pytest.mark.parametrize(

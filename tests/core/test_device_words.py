@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import kerncap
-from kerncap.core.device_words import AMD, CUDA, words_of, words_of_devices
-from kerncap.core.templates import templates_dir
+from kerncap.core.extract.templates import templates_dir
+from kerncap.core.program.device_words import AMD, CUDA, words_of, words_of_devices
 from support.texts import shown_strings
 
 DISPATCH = {"grid": [500, 1, 1], "block": [64, 1, 1], "lds_bytes": 2048}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kerncap.core.devices import (
+from kerncap.core.device.devices import (
     Device,
     child_environment,
     full_environment,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kerncap.core.diagnostics import Diagnostic, counts, first_error, first_error_text, parse
+from kerncap.core.build.diagnostics import Diagnostic, counts, first_error, first_error_text, parse
 
 CLANG = """\
 In file included from kernel_variant.cpp:5:
@@ -138,7 +138,7 @@ def test_other_text_is_no_message() -> None:
 
 
 def test_the_compilers_own_output(tmp_path: Path) -> None:
-    from kerncap.core.toolchain import zig
+    from kerncap.core.build.toolchain import zig
 
     path = tmp_path / "k.c"
     path.write_text("int f(void) {\n  return missing;\n}\nint g(void) { return 1 }\n")

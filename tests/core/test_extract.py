@@ -17,20 +17,20 @@ from pathlib import Path
 
 import pytest
 
-from kerncap.core import extract as extract_module
-from kerncap.core import manifest
-from kerncap.core.captures import list_captures, open_capture
-from kerncap.core.control import process_start
+from kerncap.core.capture import manifest
 from kerncap.core.errors import DamagedCaptureError, UsageError, WorkloadError
-from kerncap.core.extract import extract
-from kerncap.core.reproducer import ReproducerInfo
+from kerncap.core.extract import extract as extract_module
+from kerncap.core.extract.extract import extract
+from kerncap.core.extract.reproducer import ReproducerInfo
+from kerncap.core.loop.captures import list_captures, open_capture
+from kerncap.core.program.control import process_start
 
 Fake = Callable[..., list[str]]
 
 DRIVER = """
 import sys
-from kerncap.core import extract
-from kerncap.core.reproducer import ReproducerInfo
+from kerncap.core.extract import extract
+from kerncap.core.extract.reproducer import ReproducerInfo
 extract._write_reproducer = lambda *a: ReproducerInfo("unknown", None, reason="none")
 extract._baseline = lambda *a: {"verdict": "IDENTICAL"}
 from kerncap.cli import main
@@ -278,8 +278,8 @@ def test_bad_requests(fake: Fake, tmp_path: Path) -> None:
 
 
 def test_capture_in_a_program_that_runs_already(fake: Fake, tmp_path: Path) -> None:
-    from kerncap.core.control import Session
-    from kerncap.core.extract_running import extract_running
+    from kerncap.core.extract.extract_running import extract_running
+    from kerncap.core.program.control import Session
 
     Session.create(directory=tmp_path / "s").close()
     program = fake(kernels=[{"name": "k", "calls": 100_000}, {"name": "other"}], print="ran on", pause=0.001)

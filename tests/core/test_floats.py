@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kerncap.core import floats
+from kerncap.core.judge import floats
 
 
 @pytest.mark.parametrize(

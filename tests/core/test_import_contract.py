@@ -39,6 +39,36 @@ def test_no_import_statement_of_a_front_end(module: str) -> None:
     assert not bad
 
 
+# From the bottom up, as docs/architecture.md lists them.
+PACKAGES = [
+    "code",
+    "device",
+    "program",
+    "capture",
+    "triton",
+    "build",
+    "replay",
+    "judge",
+    "loop",
+    "extract",
+    "doctor",
+]
+
+
+def test_packages_of_core_import_only_from_those_below_them() -> None:
+    modules = [name for name in MODULES if name.startswith("kerncap.core.")]
+    assert {name.split(".")[2] for name in modules if name.count(".") > 2} == set(PACKAGES)
+    upward = []
+    for module in modules:
+        name = module.split(".")
+        height = PACKAGES.index(name[2]) if name[2] in PACKAGES else -1
+        for other in imports(APP / (module.replace(".", "/") + ".py")):
+            words = other.split(".")
+            if words[:2] == ["kerncap", "core"] and len(words) > 2 and words[2] in PACKAGES[height + 1 :]:
+                upward.append(f"{module} -> {other}")
+    assert not upward
+
+
 def test_nothing_of_a_front_end_is_loaded_with_all_of_core() -> None:
     program = "import importlib, sys\n"
     program += "".join(f"importlib.import_module({name.removesuffix('.__init__')!r})\n" for name in MODULES)
@@ -65,4 +95,4 @@ def test_importing_kerncap_loads_no_numpy() -> None:
         timeout=60,
         env={"PYTHONPATH": str(APP)},
     )
-    assert done.stdout.split() == ["False", "kerncap.core.profile"], done.stderr
+    assert done.stdout.split() == ["False", "kerncap.core.program.profile"], done.stderr

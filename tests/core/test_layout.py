@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kerncap.core import layout
+from kerncap.core.code import layout
 
 NATIVE = Path(__file__).resolve().parents[2] / "native"
 STRUCTS = {"Control": layout.CONTROL, "LiveHeader": layout.LIVE_HEADER, "Row": layout.ROW}

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kerncap.core import layout
-from kerncap.core.control import CaptureRequest, Session
+from kerncap.core.code import layout
 from kerncap.core.errors import UsageError
-from kerncap.core.extract_running import extract_running
-from kerncap.core.live import LiveReader
+from kerncap.core.extract.extract_running import extract_running
+from kerncap.core.program.control import CaptureRequest, Session
+from kerncap.core.program.live import LiveReader
 
 
 class Writer:

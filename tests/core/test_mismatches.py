@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kerncap.core.mismatches import MOST_CELLS, MOST_ELEMENTS, ErrorMap, Mismatches, decade, relative_error
+from kerncap.core.judge.mismatches import (
+    MOST_CELLS,
+    MOST_ELEMENTS,
+    ErrorMap,
+    Mismatches,
+    decade,
+    relative_error,
+)
 
 
 def bits(values: list[float], kind: str = "<f4") -> np.ndarray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from kerncap.core import names
+from kerncap.core.code import names
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from kerncap.cli.profile_command import show
-from kerncap.core.control import process_start
+from kerncap.core.device.runtimes import linked_runtimes
 from kerncap.core.errors import DeviceError, UsageError
-from kerncap.core.profile import profile
-from kerncap.core.runtimes import linked_runtimes
+from kerncap.core.program.control import process_start
+from kerncap.core.program.profile import profile
 
 Fake = Callable[..., list[str]]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kerncap.core.checks import OK, PROBLEM, Check
-from kerncap.core.doctor import rocm_checks
+from kerncap.core.doctor.checks import OK, PROBLEM, Check
+from kerncap.core.doctor.doctor import rocm_checks
 
 TOOLS = 'const char* looked_for() { return "HSA_AMD_TOOL_PRIORITY"; }'
 REGISTER = 'const char* called() { return "rocprofiler_register_library_api_table"; }'

@@ -10,8 +10,8 @@ import pytest
 from test_live import Writer
 
 from kerncap.cli.profile_command import show
-from kerncap.core.live import KernelStats, LiveReader, merge_kernels
-from kerncap.core.profile import profile
+from kerncap.core.program.live import KernelStats, LiveReader, merge_kernels
+from kerncap.core.program.profile import profile
 
 Fake = Callable[..., list[str]]
 HOT = {"name": "hot", "calls": 300, "ns": 100, "every": 10}

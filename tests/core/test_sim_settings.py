@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kerncap.core.devices import Device, child_environment
+from kerncap.core.device.devices import Device, child_environment
+from kerncap.core.device.sim_settings import check_settings
 from kerncap.core.errors import UsageError
 from kerncap.core.native import SIM_RUNTIME, find_native
-from kerncap.core.profile import profile
-from kerncap.core.sim_settings import check_settings
+from kerncap.core.program.profile import profile
 
 BAD = [
     ("KERNCAP_SIM_THREADS", "many", "a whole number from 0 (one a core) to 1024"),

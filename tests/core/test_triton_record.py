@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kerncap.core import triton_choice, triton_record
 from kerncap.core.errors import DamagedCaptureError
+from kerncap.core.triton import triton_choice, triton_record
 from kerncap.triton_hook.elf_text import text_digest
 
 CUBIN = (Path(__file__).parent / "cubins" / "kernels.cubin").read_bytes()

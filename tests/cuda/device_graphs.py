@@ -11,7 +11,7 @@ import numpy as np
 from device_checks import WORK, attempt, plain, say, told
 from driving import Replay, Watched, capture, watch
 
-from kerncap.core.layout import CaptureState
+from kerncap.core.code.layout import CaptureState
 
 
 def totals(watched: Watched) -> list[int]:

@@ -15,11 +15,11 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from kerncap.core.control import CaptureRequest, CaptureStatus, Session
-from kerncap.core.layout import CaptureState, MemoryMode
-from kerncap.core.live import LiveReader, Snapshot
+from kerncap.core.capture.records import Capture, read
+from kerncap.core.code.layout import CaptureState, MemoryMode
 from kerncap.core.native import native_path
-from kerncap.core.records import Capture, read
+from kerncap.core.program.control import CaptureRequest, CaptureStatus, Session
+from kerncap.core.program.live import LiveReader, Snapshot
 
 # The protocol's words once more (native/replay/protocol.h): the GPU machine need not have what kerncap needs.
 TIMES = np.dtype([("start", "<u8"), ("end", "<u8")])

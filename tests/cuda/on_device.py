@@ -21,7 +21,7 @@ from device_checks import HERE, WORK, attempt, plain, say, told
 from device_graphs import graphs, torch_graphs
 from driving import Replay, ReplayError, capture, watch
 
-from kerncap.core.layout import CaptureState
+from kerncap.core.code.layout import CaptureState
 
 
 def build() -> tuple[Path, Path, Path]:

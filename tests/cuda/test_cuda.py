@@ -14,8 +14,8 @@ import pytest
 from driving import TIMES, Replay, ReplayError, capture, watch
 from fake_machine import FakeGpu
 
-from kerncap.core.layout import CaptureState, MemoryMode
-from kerncap.core.records import Capture, RegionKind, read
+from kerncap.core.capture.records import Capture, RegionKind, read
+from kerncap.core.code.layout import CaptureState, MemoryMode
 
 Plain = Callable[..., str]
 MEMORY = 400000 + (4 << 20)  # y and x

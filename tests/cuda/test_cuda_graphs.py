@@ -10,9 +10,9 @@ import pytest
 from driving import Replay, Watched, capture, watch
 from fake_machine import FakeGpu
 
-from kerncap.core.control import CaptureRequest
-from kerncap.core.layout import CaptureState
-from kerncap.core.records import Capture
+from kerncap.core.capture.records import Capture
+from kerncap.core.code.layout import CaptureState
+from kerncap.core.program.control import CaptureRequest
 
 N = 1000
 START = (np.arange(N) * 37 % 1001).astype(np.float32)

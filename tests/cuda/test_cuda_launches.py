@@ -11,8 +11,8 @@ from fake_machine import FakeGpu
 
 import kerncap
 from kerncap.cli.profile_command import show
-from kerncap.core.layout import CaptureState
-from kerncap.core.live import Snapshot
+from kerncap.core.code.layout import CaptureState
+from kerncap.core.program.live import Snapshot
 
 FIRST = 2000  # launches of a process that are timed whatever its pace
 FIRST_OF_EACH = 32

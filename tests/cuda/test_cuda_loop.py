@@ -14,15 +14,16 @@ import pytest
 from fake_machine import FakeGpu
 
 import kerncap
-from kerncap.core import counters, records
-from kerncap.core.capture_run import Progress
-from kerncap.core.cuda_doctor import cuda_checks, cuda_self_test
-from kerncap.core.cuda_driver import Driver
-from kerncap.core.devices import Device, list_devices, resolve_device
+from kerncap.core.capture import records
+from kerncap.core.device.cuda_driver import Driver
+from kerncap.core.device.devices import Device, list_devices, resolve_device
+from kerncap.core.doctor.cuda_doctor import cuda_checks, cuda_self_test
 from kerncap.core.errors import DamagedCaptureError, DeviceError, UsageError
-from kerncap.core.replay import Sampler, load
-from kerncap.core.replayer import Replayer, device_for
-from kerncap.core.replies import Reply
+from kerncap.core.extract.capture_run import Progress
+from kerncap.core.replay import counters
+from kerncap.core.replay.replay import Sampler, load
+from kerncap.core.replay.replayer import Replayer, device_for
+from kerncap.core.replay.replies import Reply
 from kerncap.demo.building import hip_device
 from support.package import APP
 
@@ -290,7 +291,9 @@ def test_doctor_tells_of_the_toolkit_where_there_is_no_driver(
     nvcc.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n")
     nvcc.chmod(0o755)
     cupti.touch()
-    monkeypatch.setattr("kerncap.core.cuda_doctor.driver", lambda: Driver("", (), "there is no libcuda.so.1"))
+    monkeypatch.setattr(
+        "kerncap.core.doctor.cuda_doctor.driver", lambda: Driver("", (), "there is no libcuda.so.1")
+    )
     monkeypatch.setenv("KERNCAP_NVCC", str(nvcc))
     monkeypatch.setenv("KERNCAP_CUPTI", str(cupti))
     found = [(check.name, check.state, check.detail) for check in cuda_checks()]

@@ -15,14 +15,15 @@ from fake_machine import FakeGpu
 
 import kerncap
 from kerncap.cli.entry import run as command_line
-from kerncap.core import records, triton_record
-from kerncap.core.candidates import candidates
-from kerncap.core.control import CaptureRequest, Session
-from kerncap.core.devices import Device, full_environment
+from kerncap.core.build.recompile import recompile
+from kerncap.core.build.toolchain import CompileError
+from kerncap.core.capture import records
+from kerncap.core.code.layout import CaptureState
+from kerncap.core.device.devices import Device, full_environment
 from kerncap.core.errors import DamagedCaptureError, UsageError
-from kerncap.core.layout import CaptureState
-from kerncap.core.recompile import recompile
-from kerncap.core.toolchain import CompileError
+from kerncap.core.loop.candidates import candidates
+from kerncap.core.program.control import CaptureRequest, Session
+from kerncap.core.triton import triton_record
 
 STANDIN = Path(__file__).resolve().parents[1] / "support" / "triton_standin"
 CHOSEN = "VARIANT=1, num_warps=8"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kerncap.core.control import CaptureRequest
+from kerncap.core.program.control import CaptureRequest
 
 
 @pytest.fixture

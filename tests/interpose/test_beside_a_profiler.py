@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from watching import HERE, ROOT, plain, watched
 
-from kerncap.core.control import CaptureRequest
-from kerncap.core.layout import CaptureState
+from kerncap.core.code.layout import CaptureState
+from kerncap.core.program.control import CaptureRequest
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from watching import plain, watched
 
-from kerncap.core import records
-from kerncap.core.control import CaptureRequest
-from kerncap.core.layout import CaptureState, MemoryMode
-from kerncap.core.validate import Validator
+from kerncap.core.capture import records
+from kerncap.core.code.layout import CaptureState, MemoryMode
+from kerncap.core.judge.validate import Validator
+from kerncap.core.program.control import CaptureRequest
 
 Wish = Callable[..., CaptureRequest]
 SETTLED = (CaptureState.DONE, CaptureState.FAILED, CaptureState.CANCELLED, CaptureState.AMBIGUOUS)

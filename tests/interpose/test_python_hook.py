@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kerncap.core.control import Session
-from kerncap.core.devices import Device, full_environment
+from kerncap.core.device.devices import Device, full_environment
 from kerncap.core.native import INTERPOSER_HSA, SIM_RUNTIME, find_native
+from kerncap.core.program.control import Session
 
 pytestmark = pytest.mark.skipif(
     any(find_native(name) is None for name in (INTERPOSER_HSA, SIM_RUNTIME)),

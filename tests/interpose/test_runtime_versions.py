@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from watching import HERE, ROOT, plain, watched
 
-from kerncap.core import records
-from kerncap.core.control import CaptureRequest
-from kerncap.core.layout import CaptureState
+from kerncap.core.capture import records
+from kerncap.core.code.layout import CaptureState
+from kerncap.core.program.control import CaptureRequest
 
 # How the tables come: to OnLoad, or by rocprofiler-register to rocprofiler_set_api_table.
 WAYS = ["HSA_TOOLS_LIB", "ROCPROFILER_REGISTER_LIBRARY"]

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kerncap.core.control import CaptureRequest, CaptureStatus, Session
-from kerncap.core.layout import CaptureState
-from kerncap.core.live import KernelStats, LiveReader, ProcessStats, Snapshot
+from kerncap.core.code.layout import CaptureState
 from kerncap.core.native import INTERPOSER_HSA, SIM_RUNTIME, native_path
+from kerncap.core.program.control import CaptureRequest, CaptureStatus, Session
+from kerncap.core.program.live import KernelStats, LiveReader, ProcessStats, Snapshot
 from support.build import build_program, compile_device, simulator_environment
 
 HERE = Path(__file__).resolve().parent

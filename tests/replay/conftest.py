@@ -10,11 +10,11 @@ import pytest
 from differences import A
 from make_capture import Memory, Spec, write
 
-from kerncap.core import records
-from kerncap.core.dtypes import BYTES, Layout, Typed, TypeMap
-from kerncap.core.records import Capture
-from kerncap.core.replayer import Replayer
-from kerncap.core.validate import Validator
+from kerncap.core.capture import records
+from kerncap.core.capture.records import Capture
+from kerncap.core.judge.dtypes import BYTES, Layout, Typed, TypeMap
+from kerncap.core.judge.validate import Validator
+from kerncap.core.replay.replayer import Replayer
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kerncap.core.replayer import RUN_DTYPE, Differences
+from kerncap.core.replay.replayer import RUN_DTYPE, Differences
 
 A = 0x7E1000000000
 

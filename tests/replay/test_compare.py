@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from differences import A, differences
 
-from kerncap.core import compare, floats
-from kerncap.core.compare import EXACT, Tolerance
-from kerncap.core.dtypes import (
+from kerncap.core.judge import compare, floats
+from kerncap.core.judge.compare import EXACT, Tolerance
+from kerncap.core.judge.dtypes import (
     Field,
     Layout,
     TypeMap,
@@ -18,7 +18,7 @@ from kerncap.core.dtypes import (
     scalar,
     source_types,
 )
-from kerncap.core.replayer import NO_DATA, Differences
+from kerncap.core.replay.replayer import NO_DATA, Differences
 
 MakeTypes = Callable[..., TypeMap]
 DTYPES = {
@@ -56,7 +56,7 @@ def test_many_chunks_give_what_one_gives(types: MakeTypes, monkeypatch: pytest.M
     expected = rng.random(8000, np.float32)
     actual = (expected * (1 + rng.random(8000) * 1e-6)).astype(np.float32)
     once = compare.analyse(differences(expected, actual), types(scalar("f32"))).regions[1]
-    monkeypatch.setattr("kerncap.core.elements._CHUNK_BYTES", 1000)
+    monkeypatch.setattr("kerncap.core.judge.elements._CHUNK_BYTES", 1000)
     again = compare.analyse(differences(expected, actual), types(scalar("f32"))).regions[1]
     assert (once.mismatches, once.max_ulp, once.max_abs, once.first, once.worst) == (
         again.mismatches, again.max_ulp, again.max_abs, again.first, again.worst,
@@ -80,7 +80,7 @@ def test_whole_numbers_of_one_type_are_told_as_byte_by_byte(
     found = differences(expected, actual)
     found.runs["address"] += shift
     seen = [compare.analyse(found, types(scalar(dtype)))]
-    monkeypatch.setattr("kerncap.core.elements._of_one_type", lambda *_: None)
+    monkeypatch.setattr("kerncap.core.judge.elements._of_one_type", lambda *_: None)
     seen.append(compare.analyse(found, types(scalar(dtype))))
     fast, slow = (analysis.regions[1] for analysis in seen)
     assert fast.mismatches == slow.mismatches > 0

@@ -12,12 +12,12 @@ import pytest
 from make_capture import Memory, Spec
 
 from kerncap.cli.entry import run
-from kerncap.core.compare import EXACT, Tolerance
-from kerncap.core.extract import extract
-from kerncap.core.launch import captured_launch
-from kerncap.core.records import Capture
-from kerncap.core.replayer import Replayer
-from kerncap.core.validate import Validator
+from kerncap.core.capture.records import Capture
+from kerncap.core.extract.extract import extract
+from kerncap.core.judge.compare import EXACT, Tolerance
+from kerncap.core.judge.validate import Validator
+from kerncap.core.replay.launch import captured_launch
+from kerncap.core.replay.replayer import Replayer
 from kernels import arguments, compile_source, spec
 from support.build import Program, compile_device
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from make_capture import Memory, Spec
 
-from kerncap.core.dtypes import NOT_KNOWN, STORES, type_map
-from kerncap.core.records import Capture
+from kerncap.core.capture.records import Capture
+from kerncap.core.judge.dtypes import NOT_KNOWN, STORES, type_map
 from kernels import arguments, compile_source, spec
 
 A = 0x7E1000000000

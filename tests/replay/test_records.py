@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from make_capture import DEVICE, HOST, Memory, Spec, write
 
 from kerncap.cli import inspect_command
-from kerncap.core import manifest, record_parser, records
+from kerncap.core.capture import manifest, record_parser, records
 from kerncap.core.errors import DamagedCaptureError, UsageError
 
 

@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 from make_capture import Memory, Spec, write
 
-from kerncap.core import records
+from kerncap.core.capture import records
+from kerncap.core.capture.records import Capture
 from kerncap.core.errors import DamagedCaptureError, DeviceError
-from kerncap.core.launch import captured_launch
+from kerncap.core.judge.validate import validate
 from kerncap.core.native import REPLAYER, SIM_RUNTIME, native_path
-from kerncap.core.records import Capture
-from kerncap.core.replay import Sampler, load, measure, race, replay
-from kerncap.core.replayer import Replayer
-from kerncap.core.timing import Speed
-from kerncap.core.validate import validate
+from kerncap.core.replay.launch import captured_launch
+from kerncap.core.replay.replay import Sampler, load, measure, race, replay
+from kerncap.core.replay.replayer import Replayer
+from kerncap.core.replay.timing import Speed
 from kernels import arguments, compile_source, spec
 
 A = 0x7E1000000000

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from make_capture import Memory, Spec, write
 
-from kerncap.core import records
+from kerncap.core.capture import records
+from kerncap.core.capture.records import Capture
 from kerncap.core.errors import DamagedCaptureError
-from kerncap.core.records import Capture
-from kerncap.core.replay import load
-from kerncap.core.replayer import Replayer
-from kerncap.core.validate import Validator
+from kerncap.core.judge.validate import Validator
+from kerncap.core.replay.replay import load
+from kerncap.core.replay.replayer import Replayer
 from kernels import arguments, compile_source, spec
 
 A = 0x7E1000000000

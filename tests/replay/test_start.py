@@ -10,7 +10,7 @@ import pytest
 from make_capture import Spec
 from test_timers import scale_spec
 
-from kerncap.core.records import Capture
+from kerncap.core.capture.records import Capture
 
 HEAVY = ("elftools", "numpy.ma", "numpy.random", "pdb", "unittest", "textual", "rich")
 

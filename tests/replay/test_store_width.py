@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from make_capture import Memory, Spec
 
-from kerncap.core.compare import Tolerance
-from kerncap.core.dtypes import NOT_KNOWN, STORES, type_map
-from kerncap.core.records import Capture
-from kerncap.core.store_width import element_type, stored_type
-from kerncap.core.validate import Validator
+from kerncap.core.capture.records import Capture
+from kerncap.core.judge.compare import Tolerance
+from kerncap.core.judge.dtypes import NOT_KNOWN, STORES, type_map
+from kerncap.core.judge.store_width import element_type, stored_type
+from kerncap.core.judge.validate import Validator
 from kernels import arguments, compile_source, spec
 
 A = 0x7E1000000000

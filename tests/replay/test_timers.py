@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from make_capture import Memory, Spec
 
-from kerncap.core.records import Capture
-from kerncap.core.replay import Sampler, load, measure, race, replay
-from kerncap.core.replayer import Replayer
+from kerncap.core.capture.records import Capture
+from kerncap.core.replay.replay import Sampler, load, measure, race, replay
+from kerncap.core.replay.replayer import Replayer
 from kernels import arguments, compile_source, spec
 
 A = 0x7E1000000000

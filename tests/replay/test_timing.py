@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kerncap.core import timing
-from kerncap.core.timing import Series, Speed
+from kerncap.core.replay import timing
+from kerncap.core.replay.timing import Series, Speed
 
 
 def test_impossible_times_are_rejected_and_counted() -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from make_capture import CODE_SEGMENT, Memory, Spec
 
-from kerncap.core.compare import Tolerance
 from kerncap.core.errors import UsageError
-from kerncap.core.validate import Validator
-from kerncap.core.wording import element_text
+from kerncap.core.judge.compare import Tolerance
+from kerncap.core.judge.validate import Validator
+from kerncap.core.judge.wording import element_text
 from kernels import arguments, compile_source, spec
 
 A = 0x7E1000000000
@@ -241,7 +241,7 @@ extern "C" __global__ void k(int* out) {
 
 
 def counter_spec() -> Spec:
-    from kerncap.core.codeobject import read_code_object
+    from kerncap.core.code.codeobject import read_code_object
 
     hsaco = compile_source(COUNTER % ("", "7"))
     (variable,) = [x for x in read_code_object(hsaco).variables if x.name == "counter"]
@@ -338,7 +338,7 @@ def test_a_kernel_that_adds_is_held_against_itself_from_another_state(
 def test_a_kernel_that_needs_what_it_overwrites_warns(
     validator: MakeValidator, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kerncap.core.altered._LEAST_LIMIT_S", 0.5)
+    monkeypatch.setattr("kerncap.core.judge.altered._LEAST_LIMIT_S", 0.5)
     source = """extern "C" __global__ void k(long* x, int* y) {
       int i = threadIdx.x; %s y[i] = (int)x[i] + 7; x[i] = i + 1; }"""
     need = {

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from differences import A, differences
 
-from kerncap.core import compare
-from kerncap.core.compare import EXACT, Tolerance
-from kerncap.core.dtypes import TypeMap, scalar
-from kerncap.core.variation import Spread, classify, unchecked_bytes, variation_bytes, variations
+from kerncap.core.judge import compare
+from kerncap.core.judge.compare import EXACT, Tolerance
+from kerncap.core.judge.dtypes import TypeMap, scalar
+from kerncap.core.judge.variation import Spread, classify, unchecked_bytes, variation_bytes, variations
 
 MakeTypes = Callable[..., TypeMap]
 NOISY = np.arange(0, 1024, 4)

@@ -11,9 +11,9 @@ import make_capture
 import numpy as np
 from hip_tree import FLAGS, Tree, clang
 
-from kerncap.core import manifest, records
-from kerncap.core.codeobject import read_code_object
-from kerncap.core.reproducer import ReproducerInfo, write_reproducer
+from kerncap.core.capture import manifest, records
+from kerncap.core.code.codeobject import read_code_object
+from kerncap.core.extract.reproducer import ReproducerInfo, write_reproducer
 from support.package import APP
 
 KERNEL = """#include "scale.h"

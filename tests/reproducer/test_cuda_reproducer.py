@@ -14,17 +14,17 @@ import numpy as np
 import pytest
 from cuda_tree import CudaTree, needs_nvcc
 
-from kerncap.core import manifest, records
-from kerncap.core.captures import list_captures
-from kerncap.core.codeobject import read_code_object
-from kerncap.core.compile_file import CompileFile
-from kerncap.core.cuda_launch import cuda_variant_launch
-from kerncap.core.diagnostics import parse
+from kerncap.core.build.compile_file import CompileFile
+from kerncap.core.build.diagnostics import parse
+from kerncap.core.build.recompile import recompile
+from kerncap.core.build.toolchain import CompileError
+from kerncap.core.capture import manifest, records
+from kerncap.core.code.codeobject import read_code_object
 from kerncap.core.errors import UsageError
-from kerncap.core.launch import variant_launch
-from kerncap.core.recompile import recompile
-from kerncap.core.reproducer import ReproducerInfo, machine_code, write_reproducer
-from kerncap.core.toolchain import CompileError
+from kerncap.core.extract.reproducer import ReproducerInfo, machine_code, write_reproducer
+from kerncap.core.loop.captures import list_captures
+from kerncap.core.replay.cuda_launch import cuda_variant_launch
+from kerncap.core.replay.launch import variant_launch
 from kerncap.tui.captures_text import capture_text
 from support.package import APP
 

@@ -14,10 +14,10 @@ from project import program, reproducer
 from test_session import Running, SizeBench, edit, names
 
 from kerncap.core.errors import KerncapError, UsageError
-from kerncap.core.history import KEPT, captured_sources, changed_lines, diff, go_back, iteration_sources
-from kerncap.core.iterations import find_iteration, list_iterations
-from kerncap.core.loop_worker import Request
-from kerncap.core.session import (
+from kerncap.core.loop.history import KEPT, captured_sources, changed_lines, diff, go_back, iteration_sources
+from kerncap.core.loop.iterations import find_iteration, list_iterations
+from kerncap.core.loop.loop_worker import Request
+from kerncap.core.loop.session import (
     EditLoop,
     Event,
     Failed,
@@ -83,9 +83,9 @@ def test_going_back_where_nothing_can_be_written_says_so(out: Path, monkeypatch:
         raise OSError(28, "No space left on device")
 
     known = list_iterations(out)
-    monkeypatch.setattr("kerncap.core.history.write_atomically", full)
-    monkeypatch.setattr("kerncap.core.history.Keeper.open", lambda *_: (2, out / "iterations"))
-    monkeypatch.setattr("kerncap.core.history.Keeper.close", lambda *_: None)
+    monkeypatch.setattr("kerncap.core.loop.history.write_atomically", full)
+    monkeypatch.setattr("kerncap.core.loop.history.Keeper.open", lambda *_: (2, out / "iterations"))
+    monkeypatch.setattr("kerncap.core.loop.history.Keeper.close", lambda *_: None)
     with pytest.raises(KerncapError, match=r"kernel_variant\.cpp.*No space left"):
         go_back(out, first, known)
 
@@ -208,7 +208,7 @@ def test_a_full_disk_is_an_event_and_the_loop_goes_on(out: Path, monkeypatch: py
         def full(*_: object) -> None:
             raise UsageError("iterations cannot be written: No space left on device.")
 
-        patch.setattr("kerncap.core.iterations.Keeper.open", full)
+        patch.setattr("kerncap.core.loop.iterations.Keeper.open", full)
         running.loop.build()
         failed = running.wait(Failed)
         assert isinstance(failed, Failed)

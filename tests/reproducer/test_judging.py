@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from test_session_replayer import out
 
-from kerncap.core.bench import ReplayBench
 from kerncap.core.errors import DamagedCaptureError, UsageError
-from kerncap.core.judging import EXACTLY, NAME, Judging, changed, parse_judging, remember, remembered
-from kerncap.core.loop_worker import Request
-from kerncap.core.session import EditLoop
+from kerncap.core.loop.bench import ReplayBench
+from kerncap.core.loop.judging import EXACTLY, NAME, Judging, changed, parse_judging, remember, remembered
+from kerncap.core.loop.loop_worker import Request
+from kerncap.core.loop.session import EditLoop
 
 __all__ = ["out"]
 BODY = "if (i < n) p[i] = twice(p[i]);"

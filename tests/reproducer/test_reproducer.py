@@ -13,12 +13,12 @@ from hip_tree import FLAGS, Tree, clang
 from project import make, program, reproducer
 
 from kerncap.cli.extract_command import show
-from kerncap.core.codeobject import read_code_object
+from kerncap.core.build.recompile import recompile
+from kerncap.core.build.toolchain import CompileError
+from kerncap.core.code.codeobject import read_code_object
 from kerncap.core.errors import DamagedCaptureError, UsageError
-from kerncap.core.extract import ExtractResult
-from kerncap.core.recompile import recompile
-from kerncap.core.reproducer import machine_code
-from kerncap.core.toolchain import CompileError
+from kerncap.core.extract.extract import ExtractResult
+from kerncap.core.extract.reproducer import machine_code
 
 HEADER_UNIT = """#include "device.h"
 #include "in header.h"
@@ -234,7 +234,7 @@ def test_damaged_or_newer_compile_file_is_refused(out: Path) -> None:
 
 
 def test_no_compiler_says_what_to_install(out: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from kerncap.core import toolchain
+    from kerncap.core.build import toolchain
     from kerncap.core.errors import DeviceError
 
     path = out / "compile.json"

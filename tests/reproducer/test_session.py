@@ -14,17 +14,17 @@ import pytest
 from hip_tree import Tree
 from project import program, reproducer
 
-from kerncap.core import session
-from kerncap.core.codeobject import read_code_object
+from kerncap.core.build.patch import make_patch, write_patch
+from kerncap.core.build.recompile import recompile
+from kerncap.core.code.codeobject import read_code_object
 from kerncap.core.errors import DeviceError, KerncapError, UsageError, WorkloadError
-from kerncap.core.iterations import VERDICTS, Keeper, list_iterations
-from kerncap.core.loop_worker import AttemptWorker, Request
-from kerncap.core.patch import make_patch, write_patch
-from kerncap.core.recompile import recompile
-from kerncap.core.replayer import KernelFault, KernelTimeout
-from kerncap.core.reproducer import machine_code
-from kerncap.core.session import EditLoop, Event, Timing, Validation
-from kerncap.core.verdict import EXIT_CODES
+from kerncap.core.extract.reproducer import machine_code
+from kerncap.core.judge.verdict import EXIT_CODES
+from kerncap.core.loop import session
+from kerncap.core.loop.iterations import VERDICTS, Keeper, list_iterations
+from kerncap.core.loop.loop_worker import AttemptWorker, Request
+from kerncap.core.loop.session import EditLoop, Event, Timing, Validation
+from kerncap.core.replay.replayer import KernelFault, KernelTimeout
 
 
 class SizeBench:

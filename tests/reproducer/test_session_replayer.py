@@ -10,13 +10,13 @@ import pytest
 from hip_tree import Tree
 from project import make, program
 
-from kerncap.core import manifest, records
-from kerncap.core.bench import ReplayBench
-from kerncap.core.codeobject import read_code_object
+from kerncap.core.capture import manifest, records
+from kerncap.core.code.codeobject import read_code_object
 from kerncap.core.errors import UsageError
-from kerncap.core.reproducer import write_reproducer
-from kerncap.core.session import EditLoop, Event, Timed
-from kerncap.core.validate import validate
+from kerncap.core.extract.reproducer import write_reproducer
+from kerncap.core.judge.validate import validate
+from kerncap.core.loop.bench import ReplayBench
+from kerncap.core.loop.session import EditLoop, Event, Timed
 
 ADDRESS = 0x700000000000
 

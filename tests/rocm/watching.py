@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kerncap.core.names import base_name
+from kerncap.core.code.names import base_name
 from rocm.prefix import Prefix
 
 

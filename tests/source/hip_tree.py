@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kerncap.core.codeobject import Target, read_code_object
-from kerncap.core.toolchain import zig
+from kerncap.core.build.toolchain import zig
+from kerncap.core.code.codeobject import Target, read_code_object
 from kerncap.source import SourceFinding, SourceRequest, find_source
 
 TARGET = Target.parse("gfx942")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from cuda_tree import ARCH, CudaTree, needs_nvcc
 
-from kerncap.core.codeobject import Target
-from kerncap.core.compile_command import CompileCommand
-from kerncap.core.nvcc_command import device_options, expand_options_files, is_nvcc, virtual_arch
+from kerncap.core.build.compile_command import CompileCommand
+from kerncap.core.build.nvcc_command import device_options, expand_options_files, is_nvcc, virtual_arch
+from kerncap.core.code.codeobject import Target
 from kerncap.source import SourceFinding, SourceRequest, find_source
 
 TARGET = Target.parse(f"nvptx64-nvidia-cuda--{ARCH}")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from hip_tree import FLAGS, TARGET, Tree, clang
 
-from kerncap.core import toolchain
-from kerncap.core.compile_command import device_arguments
-from kerncap.core.device_compile import DeviceCompile
+from kerncap.core.build import toolchain
+from kerncap.core.build.compile_command import device_arguments
+from kerncap.core.build.device_compile import DeviceCompile
 from kerncap.source.hip import find as find_module
 
 SCALE = """#include "device.h"

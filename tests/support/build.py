@@ -18,8 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from kerncap.core.build.toolchain import zig
 from kerncap.core.native import SIM_HIP, native_path
-from kerncap.core.toolchain import zig
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 _CACHE = Path(tempfile.gettempdir()) / f"kerncap-test-programs-{os.getuid()}"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kerncap.core.candidates import CandidateResult, candidates
+from kerncap.core.loop.candidates import CandidateResult, candidates
 from kerncap.core.native import REPLAYER, SIM_HIP, SIM_RUNTIME, find_native
 from support.package import APP
 from tui.workbench.workbench_stage import real_workbench

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kerncap.core.workload import Command
+from kerncap.core.program.workload import Command
 from kerncap.demo.building import BuiltDemo, build
 from kerncap.tui.app import KerncapApp
 from kerncap.tui.settings import Remembered, Settings

@@ -13,8 +13,8 @@ import numpy as np
 from textual.message import Message
 from textual.pilot import Pilot
 
-from kerncap.core.live import KernelStats
-from kerncap.core.workload import Command, Ended
+from kerncap.core.program.live import KernelStats
+from kerncap.core.program.workload import Command, Ended
 from kerncap.tui.app import KerncapApp
 from kerncap.tui.messages import Board, Figures, Output, ProgramEnded, ProgramFailed, ProgramStarted
 from kerncap.tui.screens.leaderboard import LeaderboardScreen

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from kerncap.core.captures import Listed
+from kerncap.core.loop.captures import Listed
 from tui.stage import Stage, stage
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kerncap.core.capture_run import Progress
 from kerncap.core.errors import UsageError
-from kerncap.core.extract import ExtractResult
+from kerncap.core.extract.capture_run import Progress
+from kerncap.core.extract.extract import ExtractResult
 from kerncap.tui.extract.form import free_output, parse_grid
 from kerncap.tui.extract.progress import bytes_text
 from kerncap.tui.messages import ExtractionEnded, ExtractionProgress
@@ -238,7 +238,7 @@ async def test_the_slowest_so_far_is_a_rerun_of_its_number() -> None:
 
 
 async def test_more_than_the_disk_holds_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kerncap.core.captures.free_bytes", lambda path: 100_000_000)
+    monkeypatch.setattr("kerncap.core.loop.captures.free_bytes", lambda path: 100_000_000)
     async with stage() as st:
         await st.show(allocated=64_000_000_000)
         running(st)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from textual.message import Message
 
-from kerncap.core.control import session_root
-from kerncap.core.workload import Command
+from kerncap.core.program.control import session_root
+from kerncap.core.program.workload import Command
 from kerncap.tui.messages import Figures, Output, ProgramEnded, ProgramFailed, ProgramStarted
 from kerncap.tui.services.output_pump import OutputPump, clean_line
 from kerncap.tui.services.program import LiveProgram

@@ -60,7 +60,7 @@ async def test_leaderboard_in_the_light_theme(own_home: Path) -> None:
 
 
 async def test_extract(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kerncap.core.captures.free_bytes", lambda path: 123_400_000_000)
+    monkeypatch.setattr("kerncap.core.loop.captures.free_bytes", lambda path: 123_400_000_000)
     async with stage((80, 24)) as st:
         await filled(st)
         await st.press("e")

@@ -66,7 +66,7 @@ def command(headless: bool, build_dir: str | None, no_mouse: bool, device: str |
 def _guided(device: str | None, no_mouse: bool) -> int:
     """The terminal UI on the demonstration program; its directory is kept where captures were made."""
     from kerncap import demo
-    from kerncap.core.workload import Command
+    from kerncap.core.program.workload import Command
     from kerncap.tui.app import run
 
     where = Path(tempfile.mkdtemp(prefix="kerncap-demo-"))

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from kerncap.cli.output import ProgressLine, device_option, emit_json, json_option, say
-from kerncap.core import doctor
-from kerncap.core.checks import PROBLEM
-from kerncap.core.devices import DEFAULT_SIM, resolve_device
+from kerncap.core.device.devices import DEFAULT_SIM, resolve_device
+from kerncap.core.doctor import doctor
+from kerncap.core.doctor.checks import PROBLEM
 
 
 @click.command()

@@ -10,8 +10,8 @@ import click
 
 from kerncap.cli.output import device_option, emit_json, json_option, note, say
 from kerncap.cli.parameters import PATH
-from kerncap.core.control import Session
-from kerncap.core.devices import child_environment, resolve_device
+from kerncap.core.device.devices import child_environment, resolve_device
+from kerncap.core.program.control import Session
 
 SCHEMA = "kerncap-env/1"
 

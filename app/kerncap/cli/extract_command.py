@@ -9,16 +9,16 @@ import click
 
 from kerncap.cli.output import ProgressLine, device_option, emit_json, json_option, note, program_stdout, say
 from kerncap.cli.parameters import PATH, SECONDS
-from kerncap.core.capture_run import CAPTURE_LIMIT_S, STAGES, Progress
-from kerncap.core.control import MOST_DISPATCHES
-from kerncap.core.device_words import words_of
-from kerncap.core.devices import resolve_device
-from kerncap.core.extract import LANGUAGE_CHOICES, ExtractResult, baseline_error, extract
-from kerncap.core.extract_running import extract_running
-from kerncap.core.layout import CaptureState
-from kerncap.core.names import instance_name, one_line
+from kerncap.core.code.layout import CaptureState
+from kerncap.core.code.names import instance_name, one_line
+from kerncap.core.device.devices import resolve_device
+from kerncap.core.extract.capture_run import CAPTURE_LIMIT_S, STAGES, Progress
+from kerncap.core.extract.extract import LANGUAGE_CHOICES, ExtractResult, baseline_error, extract
+from kerncap.core.extract.extract_running import extract_running
+from kerncap.core.program.control import MOST_DISPATCHES
+from kerncap.core.program.device_words import words_of
+from kerncap.core.program.workload import parse_command
 from kerncap.core.units import size
-from kerncap.core.workload import parse_command
 
 _PROGRAM = {
     "ended": "ended by kerncap once the capture was on disk (--keep-running lets it go on)",

@@ -8,8 +8,8 @@ import click
 
 from kerncap.cli.output import emit_json, json_option, note, plain_table, say
 from kerncap.cli.parameters import PATH
-from kerncap.core.captures import list_captures
-from kerncap.core.names import instance_name, one_line
+from kerncap.core.code.names import instance_name, one_line
+from kerncap.core.loop.captures import list_captures
 from kerncap.core.units import size
 
 SCHEMA = "kerncap-list/1"

@@ -20,11 +20,11 @@ from kerncap.cli.output import (
     say,
 )
 from kerncap.cli.parameters import PATH, SECONDS
+from kerncap.core.code.names import base_name, code_marks, one_line
 from kerncap.core.files import write_json
-from kerncap.core.names import base_name, code_marks, one_line
-from kerncap.core.profile import KernelReport, ProfileReport, profile, profile_session
+from kerncap.core.program.profile import KernelReport, ProfileReport, profile, profile_session
+from kerncap.core.program.workload import parse_command
 from kerncap.core.units import many
-from kerncap.core.workload import parse_command
 
 _DEFAULT_TOP = 20
 

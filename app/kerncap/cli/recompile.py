@@ -14,7 +14,7 @@ def main() -> int:
     try:
         end_in_order()
         from kerncap.cli.output import open_streams
-        from kerncap.core.recompile import main as run
+        from kerncap.core.build.recompile import main as run
 
         open_streams()
         return run(sys.argv[1:])

@@ -8,19 +8,19 @@ import click
 
 from kerncap.cli.output import device_option, emit_json, json_option, note, path_text, plain_table, say
 from kerncap.cli.parameters import MOST_ITERATIONS, PATH, limit_option
-from kerncap.core.captures import open_capture
+from kerncap.core.code.names import one_line
 from kerncap.core.errors import UsageError
-from kerncap.core.names import one_line
+from kerncap.core.loop.captures import open_capture
 from kerncap.core.units import duration
 
 if TYPE_CHECKING:
-    from kerncap.core.candidates import CandidatesResult
+    from kerncap.core.loop.candidates import CandidatesResult
 
 
 def _counters(
     directory: str, hsaco: str | None, cache: str, limit_s: float, device: str | None, as_json: bool
 ) -> int:
-    from kerncap.core.counters import counters
+    from kerncap.core.replay.counters import counters
 
     result = counters(directory, hsaco, cache, device=device, limit_s=limit_s)
     if as_json:
@@ -37,7 +37,7 @@ def _counters(
 def _candidates(
     directory: str, cache: str, iterations: int | None, limit_s: float, device: str | None, as_json: bool
 ) -> int:
-    from kerncap.core.candidates import HEADINGS, LEFT, CandidateResult, candidates, cells, edited_text
+    from kerncap.core.loop.candidates import HEADINGS, LEFT, CandidateResult, candidates, cells, edited_text
 
     def show(row: CandidateResult) -> None:
         note(f"{row.configuration}: {row.problem or row.verdict}")
@@ -123,7 +123,7 @@ def command(
         if iterations is not None or dump is not None:
             raise UsageError("--counters runs the kernel once: it takes neither --iterations nor --dump")
         return _counters(directory, hsaco, cache, limit_s, device, as_json)
-    from kerncap.core.replay import replay
+    from kerncap.core.replay.replay import replay
 
     result = replay(
         directory,

@@ -10,7 +10,7 @@ import click
 
 from kerncap.cli.output import device_option
 from kerncap.core.errors import UsageError
-from kerncap.core.workload import parse_command
+from kerncap.core.program.workload import parse_command
 
 
 def on_terminal() -> bool:
@@ -48,7 +48,7 @@ def command(
     if source_dir is not None and not Path(source_dir).is_dir():
         raise UsageError(f"source directory {source_dir} does not exist, or is no directory")
     if directory is not None:
-        from kerncap.core.captures import open_capture
+        from kerncap.core.loop.captures import open_capture
 
         open_capture(directory)
     from kerncap.tui.app import run

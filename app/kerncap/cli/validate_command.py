@@ -8,10 +8,10 @@ import click
 
 from kerncap.cli.output import device_option, emit_json, json_option, note, path_text, plain_table, say
 from kerncap.cli.parameters import PATH, limit_option, tolerance_options
-from kerncap.core.captures import open_capture
-from kerncap.core.names import one_line
+from kerncap.core.code.names import one_line
+from kerncap.core.judge.wording import element_text
+from kerncap.core.loop.captures import open_capture
 from kerncap.core.units import size
-from kerncap.core.wording import element_text
 
 _MOST_REGIONS = 20
 
@@ -91,8 +91,8 @@ def command(
     if smoke and (atol or rtol or ulp or bitwise or dtypes):
         raise click.UsageError("--smoke compares nothing: it takes no tolerance, --bitwise or --dtype")
     open_capture(directory)
-    from kerncap.core.judging import Judging, parse_dtypes
-    from kerncap.core.validate import validate
+    from kerncap.core.judge.validate import validate
+    from kerncap.core.loop.judging import Judging, parse_dtypes
 
     mode = "smoke" if smoke else "strict" if strict else "default"
     result = validate(

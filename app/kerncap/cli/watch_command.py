@@ -12,15 +12,15 @@ import click
 
 from kerncap.cli.output import device_option, emit_json, json_option, note, say
 from kerncap.cli.parameters import PATH, limit_option, tolerance_options
-from kerncap.core import session as loop_events
-from kerncap.core.captures import open_capture
-from kerncap.core.compile_file import CompileFile
+from kerncap.core.build.compile_file import CompileFile
+from kerncap.core.capture.records import Capture
 from kerncap.core.errors import InconclusiveError, Interrupted
 from kerncap.core.interrupts import interrupted_by, interruptible
-from kerncap.core.judging import EXACTLY, Judging, changed, parse_dtypes, remember, remembered
-from kerncap.core.records import Capture
+from kerncap.core.judge.verdict import INCONCLUSIVE
+from kerncap.core.loop import session as loop_events
+from kerncap.core.loop.captures import open_capture
+from kerncap.core.loop.judging import EXACTLY, Judging, changed, parse_dtypes, remember, remembered
 from kerncap.core.units import duration
-from kerncap.core.verdict import INCONCLUSIVE
 
 SCHEMA = "kerncap-watch/1"
 _OUTCOME_CODES = {"passed": 0, "failed": 1, "build-failed": 2}

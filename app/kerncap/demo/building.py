@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kerncap.core.devices import DEFAULT_SIM, Device, resolve_device, rocm_gpus
+from kerncap.core.build.toolchain import rocm_clang, run_tool, zig
+from kerncap.core.device.devices import DEFAULT_SIM, Device, resolve_device, rocm_gpus
 from kerncap.core.errors import DeviceError, UsageError, unwritable
 from kerncap.core.files import write_json
 from kerncap.core.native import SIM_HIP, native_path
-from kerncap.core.toolchain import rocm_clang, run_tool, zig
 
 TREE = Path(__file__).resolve().parent / "tree"
 MARKER = ".kerncap-demo"

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import kerncap
-from kerncap.core.devices import Device, resolve_device
+from kerncap.core.build.recompile import recompile
+from kerncap.core.device.devices import Device, resolve_device
 from kerncap.core.errors import KerncapError, WorkloadError
+from kerncap.core.extract.reproducer import VARIANT
 from kerncap.core.files import json_text
-from kerncap.core.profile import ProfileReport
-from kerncap.core.recompile import recompile
-from kerncap.core.reproducer import VARIANT
+from kerncap.core.judge.wording import element_text
+from kerncap.core.program.profile import ProfileReport
 from kerncap.core.scratch import scratch
 from kerncap.core.units import size
-from kerncap.core.wording import element_text
 from kerncap.demo.building import BuiltDemo, build
 from kerncap.demo.edits import HOIST, KERNEL, WRONG, Edit
 

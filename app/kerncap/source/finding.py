@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kerncap.core.codeobject import Target
-from kerncap.core.compile_command import CompileCommand
+from kerncap.core.build.compile_command import CompileCommand
+from kerncap.core.code.codeobject import Target
 
 LANGUAGES = ("hip", "cuda")
 

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from textual.command import Provider
     from textual.driver import Driver
 
-    from kerncap.core.workload import Command
+    from kerncap.core.program.workload import Command
     from kerncap.tui.services.extraction import Extraction, Wanted
     from kerncap.tui.services.program import Program
 

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from kerncap.core.device_words import words_of
+from kerncap.core.code.names import one_line
 from kerncap.core.errors import KerncapError
-from kerncap.core.names import one_line
+from kerncap.core.program.device_words import words_of
 from kerncap.tui.extract.progress import size_text
 
 if TYPE_CHECKING:
-    from kerncap.core.captures import Listed
+    from kerncap.core.loop.captures import Listed
 
 _MOST_REGIONS = 30
 
 
 def capture_text(one: Listed) -> Content:
     """Kernel, device, memory, source and regions; where it is damaged, why."""
-    from kerncap.core.captures import open_capture
+    from kerncap.core.loop.captures import open_capture
 
     if one.problem:
         return Content.assemble(("This capture cannot be used. ", "bold $text-error"), one.problem)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from kerncap.core.capture_run import Progress
-    from kerncap.core.captures import Listed
-    from kerncap.core.extract import ExtractResult
-    from kerncap.core.live import KernelStats
-    from kerncap.core.workload import Ended
+    from kerncap.core.extract.capture_run import Progress
+    from kerncap.core.extract.extract import ExtractResult
+    from kerncap.core.loop.captures import Listed
+    from kerncap.core.program.live import KernelStats
+    from kerncap.core.program.workload import Ended
 
 
 @dataclass(frozen=True, slots=True)

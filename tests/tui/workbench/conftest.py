@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kerncap.core import manifest
+from kerncap.core.capture import manifest
 
 TESTS = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TESTS / "source"), str(TESTS / "replay"), str(TESTS / "reproducer")]

@@ -16,10 +16,10 @@ from svg_cells import differences
 from test_workbench_pictures import DRAWN_WITH, SNAPSHOTS, iterations
 from textual import __version__ as textual_version
 
-from kerncap.core.candidates import CandidateResult, CandidatesResult, Source, as_recorded
+from kerncap.core.build.triton_pinned import Change, entries, pinned_changes, read_pinned
 from kerncap.core.errors import KerncapError, UsageError
-from kerncap.core.triton_pinned import Change, entries, pinned_changes, read_pinned
-from kerncap.core.triton_record import TritonRecord
+from kerncap.core.loop.candidates import CandidateResult, CandidatesResult, Source, as_recorded
+from kerncap.core.triton.triton_record import TritonRecord
 from kerncap.source.triton.variant import write_variant
 from kerncap.tui.settings import Remembered
 from kerncap.tui.workbench import configuration

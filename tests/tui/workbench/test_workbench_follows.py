@@ -10,8 +10,8 @@ from hip_tree import FLAGS, Tree, clang
 from project import reproducer
 from workbench_stage import Bench, FakeBench, Result, workbench
 
-from kerncap.core import manifest
-from kerncap.core.replayer import KernelFault
+from kerncap.core.capture import manifest
+from kerncap.core.replay.replayer import KernelFault
 
 UNIT = """#include "device.h"
 #include "axpy.h"

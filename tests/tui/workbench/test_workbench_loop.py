@@ -11,8 +11,8 @@ import pytest
 from hip_tree import Tree
 from workbench_stage import FakeBench, Result, failing, workbench
 
-from kerncap.core.iterations import list_iterations
-from kerncap.core.judging import Judging, remembered
+from kerncap.core.loop.iterations import list_iterations
+from kerncap.core.loop.judging import Judging, remembered
 
 
 async def test_the_source_as_it_stands_is_the_first_attempt(out: Path) -> None:

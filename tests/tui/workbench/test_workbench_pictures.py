@@ -15,8 +15,8 @@ from svg_cells import differences
 from textual import __version__ as textual_version
 from workbench_stage import failing, record, workbench
 
-from kerncap.core.history import present_sources
-from kerncap.core.iterations import Iteration
+from kerncap.core.loop.history import present_sources
+from kerncap.core.loop.iterations import Iteration
 from kerncap.tui.workbench import heatmap, timing_text, validation_text
 from kerncap.tui.workbench.lines import Line, clean, wrap
 from kerncap.tui.workbench.model import Model, row_of

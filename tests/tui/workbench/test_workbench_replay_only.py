@@ -13,7 +13,7 @@ from hip_tree import Tree
 from project import program, reproducer
 from workbench_stage import FakeBench, Result, failing, real_workbench, workbench
 
-from kerncap.core import manifest
+from kerncap.core.capture import manifest
 from kerncap.core.errors import DeviceError
 from support.build import build_program
 from support.package import APP

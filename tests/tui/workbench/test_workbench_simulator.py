@@ -12,7 +12,7 @@ import pytest
 from workbench_stage import real_workbench
 
 from kerncap.core.errors import KerncapError
-from kerncap.core.iterations import list_iterations
+from kerncap.core.loop.iterations import list_iterations
 from kerncap.demo.edits import HOIST, WRONG
 from support.package import APP
 

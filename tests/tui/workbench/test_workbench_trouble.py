@@ -13,9 +13,9 @@ import pytest
 from workbench_stage import FakeBench, Result, record, workbench
 
 from kerncap.core.errors import DeviceError, UsageError
-from kerncap.core.history import present_sources
-from kerncap.core.iterations import list_iterations
-from kerncap.core.replayer import KernelFault
+from kerncap.core.loop.history import present_sources
+from kerncap.core.loop.iterations import list_iterations
+from kerncap.core.replay.replayer import KernelFault
 from kerncap.tui.settings import Settings
 
 
@@ -119,7 +119,7 @@ async def test_the_disk_is_full(out: Path, monkeypatch: pytest.MonkeyPatch) -> N
             def full(*_: object) -> None:
                 raise UsageError(f"{out}/iterations cannot be written: No space left on device.")
 
-            patch.setattr("kerncap.core.iterations.Keeper.open", full)
+            patch.setattr("kerncap.core.loop.iterations.Keeper.open", full)
             await bench.pilot.press("b")
             await bench.until(lambda: "No space left" in bench.told)
         assert not bench.screen.busy

@@ -14,8 +14,8 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from kerncap.core.errors import KerncapError
-from kerncap.core.iterations import SCHEMA
-from kerncap.core.session import Timing, Validation
+from kerncap.core.loop.iterations import SCHEMA
+from kerncap.core.loop.session import Timing, Validation
 from kerncap.tui.app import KerncapApp
 from kerncap.tui.settings import Remembered, Settings
 from kerncap.tui.widgets.bars import StatusLine
@@ -227,7 +227,7 @@ async def real_workbench(
 
 
 def failing(count: int = 40) -> dict[str, Any]:
-    """A validation document with `count` wrong floats in one region, as core/validate.py writes it."""
+    """A validation document with `count` wrong floats in one region, as core/judge/validate.py writes it."""
     elements = [
         {
             "index": i,

@@ -14,14 +14,14 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kerncap.core.compile_command import CompileCommand, with_defines
-from kerncap.core.cuda_libraries import library_of
-from kerncap.core.device_compile import Probe
-from kerncap.core.diagnostics import first_error_text
+from kerncap.core.build.compile_command import CompileCommand, with_defines
+from kerncap.core.build.device_compile import Probe
+from kerncap.core.build.diagnostics import first_error_text
+from kerncap.core.build.nvcc_command import expand_options_files, is_nvcc
+from kerncap.core.build.nvcc_compile import NvccCompile
+from kerncap.core.build.toolchain import CompileError
+from kerncap.core.device.cuda_libraries import library_of
 from kerncap.core.errors import KerncapError
-from kerncap.core.nvcc_command import expand_options_files, is_nvcc
-from kerncap.core.nvcc_compile import NvccCompile
-from kerncap.core.toolchain import CompileError
 from kerncap.source.finding import Definition, SourceFinding, SourceRequest
 from kerncap.source.hip.cache import cached_probe
 from kerncap.source.hip.database import Database, find_databases, load

@@ -10,10 +10,10 @@ from typing import Protocol
 
 import platformdirs
 
-from kerncap.core.compile_command import CompileCommand
-from kerncap.core.device_compile import Probe
+from kerncap.core.build.compile_command import CompileCommand
+from kerncap.core.build.device_compile import Probe
+from kerncap.core.build.toolchain import Compiler
 from kerncap.core.files import write_atomically
-from kerncap.core.toolchain import Compiler
 
 _MAX_ENTRIES = 2000
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kerncap.core.compile_command import CompileCommand, is_hip, make_command
+from kerncap.core.build.compile_command import CompileCommand, is_hip, make_command
 from kerncap.core.errors import UsageError
 
 NAME = "compile_commands.json"

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from kerncap.core.codeobject import CodeObject, read_code_object, read_file
-from kerncap.core.compile_command import CompileCommand, with_defines
-from kerncap.core.device_compile import DeviceCompile, Probe
-from kerncap.core.diagnostics import first_error_text
-from kerncap.core.dwarf import KernelDebug, kernel_debug
+from kerncap.core.build.compile_command import CompileCommand, with_defines
+from kerncap.core.build.device_compile import DeviceCompile, Probe
+from kerncap.core.build.diagnostics import first_error_text
+from kerncap.core.build.toolchain import CompileError
+from kerncap.core.code.codeobject import CodeObject, read_code_object, read_file
+from kerncap.core.code.dwarf import KernelDebug, kernel_debug
 from kerncap.core.errors import DeviceError, KerncapError
-from kerncap.core.toolchain import CompileError
 from kerncap.source.finding import Definition, SourceFinding, SourceRequest
 from kerncap.source.hip.cache import cached_probe
 from kerncap.source.hip.database import Database, find_databases, load

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from kerncap.core.compile_command import CompileCommand
-from kerncap.core.device_compile import DeviceCompile, Probe
+from kerncap.core.build.compile_command import CompileCommand
+from kerncap.core.build.device_compile import DeviceCompile, Probe
+from kerncap.core.build.toolchain import CompileError
 from kerncap.core.native import SIM_HIP, find_native
-from kerncap.core.toolchain import CompileError
 from kerncap.source.finding import SourceRequest
 from kerncap.source.hip.cache import cached_probe
 

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import xxhash
 
-from kerncap.core.codeobject import CodeObject, read_file
-from kerncap.core.compile_command import CompileCommand
-from kerncap.core.dwarf import kernel_debug
+from kerncap.core.build.compile_command import CompileCommand
+from kerncap.core.code.codeobject import CodeObject, read_file
+from kerncap.core.code.dwarf import kernel_debug
+from kerncap.core.code.names import id_text
 from kerncap.core.errors import KerncapError
-from kerncap.core.names import id_text
 from kerncap.source.hip.database import find_databases, load
 from kerncap.source.hip.lexer import symbol_words
 from kerncap.source.hip.tree import Site, find_sites, including_units, source_files

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kerncap.core.build.triton_pinned import TUNED_OPTIONS
 from kerncap.core.errors import KerncapError
-from kerncap.core.triton_pinned import TUNED_OPTIONS
-from kerncap.core.triton_record import TritonRecord, copy_modules
+from kerncap.core.triton.triton_record import TritonRecord, copy_modules
 
 _TL = "triton.language"
 

@@ -13,9 +13,9 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import ContentSwitcher, Input, Static
 
-from kerncap.core.device_words import words_of
+from kerncap.core.code.names import base_name, one_line
 from kerncap.core.errors import KerncapError
-from kerncap.core.names import base_name, one_line
+from kerncap.core.program.device_words import words_of
 from kerncap.tui.extract.form import (
     NEXT,
     NUMBER,
@@ -36,8 +36,8 @@ from kerncap.tui.screens.base import KerncapDialog
 from kerncap.tui.widgets.choice import Choice
 
 if TYPE_CHECKING:
-    from kerncap.core.extract import ExtractResult
-    from kerncap.core.live import KernelStats
+    from kerncap.core.extract.extract import ExtractResult
+    from kerncap.core.program.live import KernelStats
     from kerncap.tui.services.extraction import Extraction
 
 __all__ = ["ExtractDialog", "Origin"]
@@ -89,7 +89,7 @@ class ExtractDialog(KerncapDialog[Path]):
         self._extraction: Extraction | None = None
         self._result: ExtractResult | None = None
         self._phase = "form"
-        from kerncap.core.extract import default_output
+        from kerncap.core.extract.extract import default_output
 
         self._output = free_output(default_output(base_name(kernel.name)))
 
@@ -194,7 +194,7 @@ class ExtractDialog(KerncapDialog[Path]):
         self._show_room()
 
     def _show_room(self) -> None:
-        from kerncap.core.captures import free_bytes
+        from kerncap.core.loop.captures import free_bytes
 
         output = self.query_one("#output", Input).value
         text, tight = room_text(output, self._origin.allocated, free_bytes)

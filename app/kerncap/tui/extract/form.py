@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kerncap.core.device_words import AMD, DeviceWords
 from kerncap.core.errors import KerncapError, UsageError
+from kerncap.core.program.device_words import AMD, DeviceWords
 
 if TYPE_CHECKING:
-    from kerncap.core.live import KernelStats
-    from kerncap.core.workload import Command
+    from kerncap.core.program.live import KernelStats
+    from kerncap.core.program.workload import Command
     from kerncap.tui.services.extraction import Wanted
     from kerncap.tui.services.program import Program
 
@@ -119,7 +119,7 @@ def wanted_of(fields: Fields, kernel: KernelStats, origin: Origin) -> Wanted:
 
 
 def _check(wanted: Wanted) -> None:
-    from kerncap.core.extract import check_request
+    from kerncap.core.extract.extract import check_request
 
     check_request(
         wanted.kernel_id,

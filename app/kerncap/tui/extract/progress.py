@@ -12,7 +12,7 @@ from kerncap.tui.leaderboard.columns import bar
 from kerncap.tui.leaderboard.header import clock_text
 
 if TYPE_CHECKING:
-    from kerncap.core.capture_run import Progress
+    from kerncap.core.extract.capture_run import Progress
 
 STAGE_TEXTS = {
     "waiting": "waiting for the dispatch",

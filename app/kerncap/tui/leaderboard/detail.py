@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from textual.geometry import Size
 
-from kerncap.core.device_words import AMD, DeviceWords
-from kerncap.core.names import one_line
+from kerncap.core.code.names import one_line
+from kerncap.core.program.device_words import AMD, DeviceWords
 from kerncap.tui.leaderboard.columns import bar, duration
 from kerncap.tui.leaderboard.ranking import slowest_bins
 from kerncap.tui.services.source_sites import Found, parameters_at
 from kerncap.tui.workbench.lines import Line, LineView, wrap
 
 if TYPE_CHECKING:
-    from kerncap.core.live import KernelStats
+    from kerncap.core.program.live import KernelStats
 
 _BAR_CELLS = 24
 _MOST_BINS = 24

@@ -16,7 +16,7 @@ from kerncap.tui.messages import Board
 from kerncap.tui.widgets.line_table import fitted
 
 if TYPE_CHECKING:
-    from kerncap.core.workload import Command
+    from kerncap.core.program.workload import Command
 
 
 class State(Enum):

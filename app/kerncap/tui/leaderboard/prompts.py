@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kerncap.core.errors import KerncapError
-from kerncap.core.workload import Command, parse_command
+from kerncap.core.program.workload import Command, parse_command
 from kerncap.tui.widgets.ask import AskText
 from kerncap.tui.widgets.confirm import Confirm
 
@@ -41,7 +41,7 @@ def ask_for_device(screen: LeaderboardScreen) -> None:
     app = screen.kerncap
 
     def check(text: str) -> str | None:
-        from kerncap.core.devices import resolve_device
+        from kerncap.core.device.devices import resolve_device
 
         try:
             resolve_device(text or None)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from kerncap.core.names import base_name
+from kerncap.core.code.names import base_name
 
 if TYPE_CHECKING:
-    from kerncap.core.live import KernelStats
+    from kerncap.core.program.live import KernelStats
 
 # Sort key -> (value, largest first).
 SORTS: dict[str, tuple[Callable[[KernelStats], Any], bool]] = {

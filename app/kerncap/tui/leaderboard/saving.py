@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kerncap.core.files import json_text
-from kerncap.core.profile import kernel_reports
+from kerncap.core.program.profile import kernel_reports
 from kerncap.tui.leaderboard.ranking import export_rows
 from kerncap.tui.widgets.ask import AskText
 

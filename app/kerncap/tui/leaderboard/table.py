@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from kerncap.core.names import base_name, code_marks, one_line
+from kerncap.core.code.names import base_name, code_marks, one_line
 from kerncap.tui.leaderboard import columns as c
 from kerncap.tui.leaderboard.ranking import Filter, Sort, Trends, keep_order, name_order, ordered, share
 from kerncap.tui.messages import Board
 from kerncap.tui.widgets.line_table import LineTable, fitted
 
 if TYPE_CHECKING:
-    from kerncap.core.live import KernelStats
+    from kerncap.core.program.live import KernelStats
 
 
 class BoardTable(LineTable):

@@ -14,7 +14,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from kerncap.core.names import one_line
+from kerncap.core.code.names import one_line
 from kerncap.tui.actions import Action, bindings
 from kerncap.tui.extract.progress import size_text
 from kerncap.tui.messages import CapturesListed
@@ -24,7 +24,7 @@ from kerncap.tui.widgets.bars import StatusLine
 from kerncap.tui.widgets.line_table import LineTable, fitted
 
 if TYPE_CHECKING:
-    from kerncap.core.captures import Listed
+    from kerncap.core.loop.captures import Listed
 
 GROUP = "captures"
 ACTIONS = (
@@ -169,8 +169,8 @@ class CapturesScreen(KerncapScreen):
         self.run_worker(self._list, thread=True, exclusive=True, group="list", exit_on_error=False)
 
     def _list(self) -> None:
-        from kerncap.core.captures import list_captures
         from kerncap.core.errors import KerncapError
+        from kerncap.core.loop.captures import list_captures
 
         try:
             message = CapturesListed(tuple(list_captures(self._root)))

@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.timer import Timer
 
-from kerncap.core.device_words import words_of_devices
+from kerncap.core.program.device_words import words_of_devices
 from kerncap.tui.actions import bindings
 from kerncap.tui.leaderboard.detail import DetailPane
 from kerncap.tui.leaderboard.header import BoardHeader, Heading, State
@@ -36,8 +36,8 @@ from kerncap.tui.widgets.bars import StatusLine
 from kerncap.tui.widgets.line_table import LineTable
 
 if TYPE_CHECKING:
-    from kerncap.core.live import KernelStats
-    from kerncap.core.workload import Command
+    from kerncap.core.program.live import KernelStats
+    from kerncap.core.program.workload import Command
     from kerncap.tui.services.program import Program
 
 _LOOK_FOR_SOURCE_S = 1.0

@@ -18,9 +18,9 @@ from kerncap.tui.messages import ExtractionEnded, ExtractionProgress
 from kerncap.tui.services.trouble import unexpected
 
 if TYPE_CHECKING:
-    from kerncap.core.capture_run import Progress
-    from kerncap.core.devices import Device
-    from kerncap.core.workload import Command
+    from kerncap.core.device.devices import Device
+    from kerncap.core.extract.capture_run import Progress
+    from kerncap.core.program.workload import Command
 
 _POST_EVERY_S = 0.1
 _REPLAYER = "kerncap-replay"
@@ -110,7 +110,7 @@ class Extraction:
     def _extract(self) -> Any:
         wanted = self.wanted
         if wanted.session is not None:
-            from kerncap.core.extract_running import extract_running
+            from kerncap.core.extract.extract_running import extract_running
 
             return extract_running(
                 wanted.kernel_id,
@@ -121,7 +121,7 @@ class Extraction:
                 on_progress=self._progress,
                 **wanted.options(),
             )
-        from kerncap.core.extract import extract
+        from kerncap.core.extract.extract import extract
 
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         try:

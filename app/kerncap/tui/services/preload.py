@@ -9,9 +9,9 @@ import time
 
 _MODULES = (
     "kerncap.tui.extract.dialog",
-    "kerncap.core.extract_running",
-    "kerncap.core.reproducer",
-    "kerncap.core.validate",
+    "kerncap.core.extract.extract_running",
+    "kerncap.core.extract.reproducer",
+    "kerncap.core.judge.validate",
     "kerncap.tui.services.extraction",
     "kerncap.tui.services.source_sites",
     "kerncap.tui.screens.help",

@@ -15,11 +15,11 @@ from kerncap.tui.messages import Board, Figures, Output, ProgramEnded, ProgramFa
 from kerncap.tui.services.trouble import unexpected
 
 if TYPE_CHECKING:
-    from kerncap.core.control import Session
-    from kerncap.core.devices import Device
-    from kerncap.core.live import Snapshot
-    from kerncap.core.runtimes import RuntimeWatch
-    from kerncap.core.workload import Command, Workload
+    from kerncap.core.device.devices import Device
+    from kerncap.core.device.runtimes import RuntimeWatch
+    from kerncap.core.program.control import Session
+    from kerncap.core.program.live import Snapshot
+    from kerncap.core.program.workload import Command, Workload
 
 Post = Callable[[Message], object]
 _TICK_S = 0.02  # between looks at what the program has loaded, while it begins
@@ -120,11 +120,11 @@ class LiveProgram:
 
     def _run(self) -> None:
         # Imported here, in the thread: numpy and the rest are no part of the first paint.
-        from kerncap.core.control import Session
-        from kerncap.core.devices import full_environment, resolve_device
-        from kerncap.core.live import LiveReader
-        from kerncap.core.runtimes import RuntimeWatch, no_dispatch_reason
-        from kerncap.core.workload import Workload
+        from kerncap.core.device.devices import full_environment, resolve_device
+        from kerncap.core.device.runtimes import RuntimeWatch, no_dispatch_reason
+        from kerncap.core.program.control import Session
+        from kerncap.core.program.live import LiveReader
+        from kerncap.core.program.workload import Workload
         from kerncap.tui.services.output_pump import OutputPump
         from kerncap.tui.services.preload import preload
 

@@ -9,7 +9,7 @@ from textual import work
 from textual.message import Message
 
 from kerncap.core.errors import KerncapError
-from kerncap.core.history import (
+from kerncap.core.loop.history import (
     DiffLine,
     captured_sources,
     diff,
@@ -17,7 +17,7 @@ from kerncap.core.history import (
     iteration_sources,
     present_sources,
 )
-from kerncap.core.iterations import Iteration, find_iteration
+from kerncap.core.loop.iterations import Iteration, find_iteration
 from kerncap.tui.widgets.bars import Severity
 from kerncap.tui.workbench.configuration_commands import ConfigurationCommands
 from kerncap.tui.workbench.source_commands import Told
@@ -72,7 +72,7 @@ class Commands(ConfigurationCommands):
 
     def action_tolerance(self) -> None:
         """Asks how results are compared; the selected attempt is compared again."""
-        from kerncap.core.judging import parse_judging, remember
+        from kerncap.core.loop.judging import parse_judging, remember
         from kerncap.tui.widgets.ask import AskText
 
         def check(text: str) -> str | None:
@@ -243,7 +243,7 @@ class Commands(ConfigurationCommands):
 
     @work(thread=True, exclusive=True, group="diff", exit_on_error=False)
     def _compare(self, one: Iteration, other: Iteration) -> None:
-        from kerncap.core.timing import gain_between
+        from kerncap.core.replay.timing import gain_between
 
         try:
             lines = diff(iteration_sources(one), iteration_sources(other))
@@ -312,7 +312,7 @@ class Commands(ConfigurationCommands):
     @work(thread=True, exclusive=True, group="patch", exit_on_error=False)
     def action_patch(self) -> None:
         """Writes the change as a patch."""
-        from kerncap.core.patch import NAME, write_patch
+        from kerncap.core.build.patch import NAME, write_patch
 
         try:
             made = write_patch(self.directory)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from textual.message import Message
 
-from kerncap.core import triton_record
-from kerncap.core.candidates import CandidateResult, Source, as_recorded, candidates
+from kerncap.core.build.triton_pinned import Pinned, read_pinned
 from kerncap.core.errors import UsageError
-from kerncap.core.triton_pinned import Pinned, read_pinned
-from kerncap.core.triton_record import Candidate
+from kerncap.core.loop.candidates import CandidateResult, Source, as_recorded, candidates
+from kerncap.core.triton import triton_record
+from kerncap.core.triton.triton_record import Candidate
 from kerncap.tui.workbench.failures import sentence_of
 from kerncap.tui.workbench.turns import Turns
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kerncap.core.candidates import Source
+from kerncap.core.build.triton_pinned import pinned_changes
 from kerncap.core.errors import KerncapError
-from kerncap.core.triton_pinned import pinned_changes
+from kerncap.core.loop.candidates import Source
 from kerncap.tui.workbench.configuration import CandidatesRun, Configuration, Ran, RanAll, Took
 from kerncap.tui.workbench.configuration_text import CANDIDATES
 from kerncap.tui.workbench.source_commands import SourceCommands

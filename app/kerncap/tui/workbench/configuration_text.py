@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 
-from kerncap.core.candidates import CandidateResult, edited_text
-from kerncap.core.triton_pinned import TUNED_OPTIONS, VARIANT, Pinned
+from kerncap.core.build.triton_pinned import TUNED_OPTIONS, VARIANT, Pinned
+from kerncap.core.loop.candidates import CandidateResult, edited_text
 from kerncap.tui.widgets.line_table import fitted
 from kerncap.tui.workbench.configuration import Configuration
 from kerncap.tui.workbench.figures import duration

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
 
-from kerncap.core import session as loop
 from kerncap.core.errors import KerncapError
-from kerncap.core.history import (
+from kerncap.core.loop import session as loop
+from kerncap.core.loop.history import (
     KEPT,
     Contents,
     captured_sources,
@@ -22,23 +22,23 @@ from kerncap.core.history import (
     present_sources,
     same_sources,
 )
-from kerncap.core.iterations import Iteration, list_iterations
-from kerncap.core.judging import remembered
-from kerncap.core.loop_worker import Request
+from kerncap.core.loop.iterations import Iteration, list_iterations
+from kerncap.core.loop.judging import remembered
+from kerncap.core.loop.loop_worker import Request
 from kerncap.tui.workbench.configuration import Configuration, read_configuration
 from kerncap.tui.workbench.failures import sentence_of
 from kerncap.tui.workbench.replay_only import ReplayOnly, has_source, why_none
 from kerncap.tui.workbench.turns import InTurn, Turns
 
 if TYPE_CHECKING:
-    from kerncap.core.compile_file import CompileFile
+    from kerncap.core.build.compile_file import CompileFile
 
 MakeBench = Callable[[Path, "str | None"], loop.Bench]
 
 
 def replay_bench(directory: Path, device: str | None) -> loop.Bench:
     """The bench on kerncap-replay."""
-    from kerncap.core.bench import ReplayBench
+    from kerncap.core.loop.bench import ReplayBench
 
     return ReplayBench(directory, device)
 
@@ -195,8 +195,8 @@ class Engine:
 
 def read_facts(directory: Path) -> Facts:
     """Kernel and attempts of a reproducer. Raises KerncapError where it is none."""
-    from kerncap.core.captures import open_capture
-    from kerncap.core.compile_file import CompileFile
+    from kerncap.core.build.compile_file import CompileFile
+    from kerncap.core.loop.captures import open_capture
 
     problems: list[str] = []
     opened = open_capture(directory)
@@ -256,7 +256,7 @@ def _definition(
     manifest: Mapping[str, Any], plan: CompileFile, captured: Contents, present: Contents
 ) -> tuple[str, int] | None:
     """Where the kernel is defined, in the sources as they stand."""
-    from kerncap.core.reproducer import defined_at
+    from kerncap.core.extract.reproducer import defined_at
 
     source = manifest.get("source")
     found = defined_at(str(source.get("definition")), plan.sources) if isinstance(source, dict) else None

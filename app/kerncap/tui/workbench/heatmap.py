@@ -29,7 +29,7 @@ class Grid:
 
 
 def pool(error_map: dict[str, Any], extent: Sequence[int], width: int, height: int) -> Grid:
-    """The map (core/mismatches.py) in at most `width` x `height` squares over the bytes of `extent`."""
+    """The map (core/judge/mismatches.py) in at most `width` x `height` squares over the bytes of `extent`."""
     cell = max(1, int(error_map.get("cell_bytes", 1)))
     cells = [(int(at), float(error)) for at, error in error_map.get("cells", [])]
     first, end = int(extent[0]), int(extent[1])

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kerncap.core import session as loop
-from kerncap.core.iterations import Iteration
-from kerncap.core.judging import Judging
+from kerncap.core.loop import session as loop
+from kerncap.core.loop.iterations import Iteration
+from kerncap.core.loop.judging import Judging
 
 PASSED = ("IDENTICAL", "WITHIN_TOLERANCE", "NONDETERMINISTIC_OK")
 _WORDS = {"build-failed": "does not build", "superseded": "given up", "error": "error", "kept": "kept"}

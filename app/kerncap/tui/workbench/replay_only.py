@@ -13,12 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from kerncap.core import records
-from kerncap.core import session as loop
-from kerncap.core.compile_file import NAME
+from kerncap.core.build.compile_file import NAME
+from kerncap.core.capture import records
 from kerncap.core.errors import KerncapError
-from kerncap.core.iterations import Iteration
-from kerncap.core.loop_worker import Request
+from kerncap.core.loop import session as loop
+from kerncap.core.loop.iterations import Iteration
+from kerncap.core.loop.loop_worker import Request
 
 STEPS = ("replay", "validate")
 

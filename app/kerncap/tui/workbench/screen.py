@@ -10,9 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Static
 
-from kerncap.core import session as loop
-from kerncap.core.diagnostics import counts, first_error, parse
-from kerncap.core.iterations import Iteration
+from kerncap.core.build.diagnostics import counts, first_error, parse
+from kerncap.core.loop import session as loop
+from kerncap.core.loop.iterations import Iteration
 from kerncap.tui.actions import bindings
 from kerncap.tui.widgets.bars import StatusLine
 from kerncap.tui.widgets.line_table import LineTable

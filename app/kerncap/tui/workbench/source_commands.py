@@ -8,12 +8,12 @@ from pathlib import Path
 from textual import work
 from textual.message import Message
 
-from kerncap.core.compile_file import NAME, PRISTINE
-from kerncap.core.diagnostics import Diagnostic
+from kerncap.core.build.compile_file import NAME, PRISTINE
+from kerncap.core.build.diagnostics import Diagnostic
 from kerncap.core.errors import KerncapError
-from kerncap.core.faults import place_of
-from kerncap.core.history import first_change
-from kerncap.core.iterations import SOURCE
+from kerncap.core.loop.history import first_change
+from kerncap.core.loop.iterations import SOURCE
+from kerncap.core.replay.faults import place_of
 from kerncap.tui.workbench import editor
 from kerncap.tui.workbench.base import WorkbenchBase
 from kerncap.tui.workbench.source_pane import SourceEditor, SourcePane
@@ -86,7 +86,7 @@ class SourceCommands(WorkbenchBase):
         """The reproducer's source files, the unit first."""
         if self.files:
             return self.files
-        from kerncap.core.watching import Sources
+        from kerncap.core.loop.watching import Sources
 
         try:
             self.files = Sources(self.directory).paths

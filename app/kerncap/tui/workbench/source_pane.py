@@ -17,7 +17,7 @@ from textual.style import Style as VisualStyle
 from textual.widgets import Static, TextArea
 from textual.worker import get_current_worker
 
-from kerncap.core.diagnostics import Diagnostic
+from kerncap.core.build.diagnostics import Diagnostic
 from kerncap.core.files import write_atomically
 from kerncap.tui.workbench.lines import Line, LineView, Piece, clean, wrap
 

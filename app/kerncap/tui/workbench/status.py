@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
-from kerncap.core.names import one_line
+from kerncap.core.code.names import one_line
 from kerncap.tui.workbench.figures import ratio, seconds, with_interval
 from kerncap.tui.workbench.model import Model, Row
 from kerncap.tui.workbench.validation_text import verdict_style

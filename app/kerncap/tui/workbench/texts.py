@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kerncap.core.diagnostics import Diagnostic, counts
-from kerncap.core.history import DiffLine
+from kerncap.core.build.diagnostics import Diagnostic, counts
+from kerncap.core.loop.history import DiffLine
 from kerncap.tui.workbench.figures import duration, lines_changed, ratio, seconds, with_interval
 from kerncap.tui.workbench.lines import Line, clean, wrap
 from kerncap.tui.workbench.model import Row

@@ -9,8 +9,8 @@ from typing import Any
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
-from kerncap.core.diagnostics import Diagnostic
-from kerncap.core.history import DiffLine
+from kerncap.core.build.diagnostics import Diagnostic
+from kerncap.core.loop.history import DiffLine
 from kerncap.tui.workbench import configuration_text, texts, timing_text, validation_text
 from kerncap.tui.workbench.configuration import Configuration
 from kerncap.tui.workbench.lines import LineView, wrap

@@ -1,0 +1,1 @@
+"""Compile commands, and code objects that are built from edited sources."""

@@ -1,0 +1,1 @@
+"""A capture on disk: its records, its memory, its manifest."""

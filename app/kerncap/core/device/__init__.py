@@ -1,0 +1,1 @@
+"""Devices, and the runtimes, drivers and toolkits that are installed for them."""

@@ -1,0 +1,1 @@
+"""From a running program to a reproducer."""

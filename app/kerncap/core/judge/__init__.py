@@ -1,0 +1,1 @@
+"""Is the result right? Comparison with what the application computed, and the verdicts."""

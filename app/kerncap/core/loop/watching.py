@@ -1,0 +1,134 @@
+"""Noticing saves: the sources of a reproducer, by the system's file events or by polling."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import watchfiles
+
+from kerncap.core.build.compile_file import CompileFile
+
+# Editors write, rename and touch within a few milliseconds; later than this is a new save.
+_QUIET_MS = 40
+_STEP_MS = 15
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """The files at one time: content, and (inode, size, ns of the last change), by path in the reproducer."""
+
+    contents: dict[str, bytes]
+    stamps: dict[str, tuple[int, int, int]]
+
+    def saved_since(self, before: SourceState) -> list[str]:
+        """The files that were saved since, also where they have the content that they had."""
+        names = {*self.stamps, *before.stamps}
+        return sorted(
+            name
+            for name in names
+            if self.stamps.get(name) != before.stamps.get(name)
+            or self.contents.get(name) != before.contents.get(name)
+        )
+
+
+class Sources:
+    """The files that make a variant: the unit, its headers, and compile.json."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._paths = self._list()
+
+    def _list(self) -> list[Path]:
+        return [self.directory / copy for copy in CompileFile.read(self.directory).sources]
+
+    @property
+    def paths(self) -> list[Path]:
+        """Absolute or relative as the directory was given; the unit first."""
+        return list(self._paths)
+
+    def contents(self) -> dict[str, bytes]:
+        """Every file by its path in the reproducer; one that is gone (an editor in the middle of a save) is
+        left out.
+        """
+        found = {}
+        for path in self._paths:
+            try:
+                found[str(path.relative_to(self.directory))] = path.read_bytes()
+            except OSError:
+                continue
+        return found
+
+    def state(self) -> SourceState:
+        """The content and the stamps of the files; the stamps first, so that a save in between shows."""
+        stamps = self._stamps()
+        return SourceState(self.contents(), stamps)
+
+    def digest(self) -> str:
+        """Changes when any content does; a touch alone does not count."""
+        digest = hashlib.sha256()
+        for name, content in self.contents().items():
+            digest.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
+        return digest.hexdigest()
+
+    def changes(
+        self, stop: threading.Event, *, poll_ms: int | None = None, timeout_ms: int = 250
+    ) -> Iterator[list[str]]:
+        """The changed files (paths in the reproducer) of each save, until `stop` is set; an empty list every
+        `timeout_ms`.
+
+        Directories are watched, not files: editors replace a file by renaming another over it. `poll_ms`
+        looks at the files that often instead, for file systems without events (NFS, some containers).
+        """
+        if poll_ms is not None:
+            yield from self._polled(stop, poll_ms / 1000, timeout_ms / 1000)
+            return
+        wanted = {str(p.resolve()): str(p.relative_to(self.directory)) for p in self._paths}
+        folders = sorted({p.parent.resolve() for p in self._paths})
+
+        def only_sources(_: watchfiles.Change, path: str) -> bool:
+            return path in wanted
+
+        for batch in watchfiles.watch(
+            *folders,
+            watch_filter=only_sources,
+            debounce=_QUIET_MS,
+            step=_STEP_MS,
+            stop_event=stop,
+            rust_timeout=timeout_ms,
+            yield_on_timeout=True,
+            recursive=False,
+            raise_interrupt=True,
+        ):
+            yield sorted({wanted[path] for _, path in batch if path in wanted})
+
+    def _stamps(self) -> dict[str, tuple[int, int, int]]:
+        """(inode, size, ns of the last change) of each file that is there."""
+        found = {}
+        for path in self._paths:
+            try:
+                stat = path.stat()
+            except OSError:
+                continue
+            found[str(path.relative_to(self.directory))] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        return found
+
+    def _polled(self, stop: threading.Event, poll_s: float, timeout_s: float) -> Iterator[list[str]]:
+        # Not watchfiles' polling: it compares whole seconds, and would miss the second of two quick saves.
+        before, changed = self._stamps(), set[str]()
+        told = time.monotonic()
+        while not stop.wait(poll_s):
+            now = self._stamps()
+            fresh = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+            before, changed = now, changed | fresh
+            if changed and not fresh:  # quiet for one round
+                yield sorted(changed)
+                changed = set()
+                told = time.monotonic()
+            elif time.monotonic() - told >= timeout_s:
+                yield []
+                told = time.monotonic()

@@ -1,0 +1,1 @@
+"""Running a captured kernel, or a variant of it, from the captured memory: launches, timings, counters."""

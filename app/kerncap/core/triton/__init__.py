@@ -1,0 +1,1 @@
+"""What Triton said of the kernels that it compiled and launched."""

@@ -1,0 +1,121 @@
+"""Which of the kernels of one name an autotuner chose, by what the program's own process wrote down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from kerncap.core.errors import DamagedCaptureError
+from kerncap.core.triton import triton_record
+from kerncap.core.triton.triton_record import RECORDS, Candidate, TritonRecord
+
+
+def _documents(session: Path, pattern: str) -> list[tuple[int, dict[str, Any]]]:
+    """(time of writing, content) of the files that can be read: the program's to write, and to spoil."""
+    found = []
+    for path in (session / RECORDS).glob(pattern):
+        try:
+            row = json.loads(path.read_text("utf-8"))
+            if isinstance(row, dict):
+                found.append((path.stat().st_mtime_ns, row))
+        except (OSError, ValueError, RecursionError):
+            continue
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def _records(session: Path) -> dict[str, TritonRecord]:
+    """By the kernel's id."""
+    found = {}
+    for _, row in _documents(session, "*.json"):
+        if isinstance(row.get("id"), str) and isinstance(row.get("constexprs"), dict):
+            found[row["id"]] = TritonRecord(row)
+    return found
+
+
+def _text(record: TritonRecord) -> str:
+    declared = record.row.get("declared") or ()
+    pairs = {name: text for name, text in record.constexprs.items() if name in declared}
+    options = record.row.get("options") or {}
+    pairs.update({name: options[name] for name in ("num_warps", "num_stages") if name in options})
+    return ", ".join(f"{name}={value}" for name, value in pairs.items())
+
+
+def configurations(session: Path) -> dict[str, str]:
+    """By kernel id: the configuration that Triton compiled it with, for a person."""
+    return {kernel: _text(record) for kernel, record in _records(session).items()}
+
+
+def chosen_kernel(session: Path, ids: Iterable[str]) -> str | None:
+    """Of kernels of one name: the one that the autotuner chose last; None where that is not written down."""
+    wanted = set(ids)
+    records = {kernel: record for kernel, record in _records(session).items() if kernel in wanted}
+    for _, tuning in reversed(_documents(session, "tuning-*.json")):
+        if not tuning.get("finished"):
+            continue
+        for kernel, record in records.items():
+            same = (tuning.get("module"), tuning.get("function")) == (
+                record.row.get("module"),
+                record.row.get("function"),
+            )
+            if same and any(c.chosen and record.is_pinned(c) for c in _candidates(record, tuning)):
+                return kernel
+    return None
+
+
+def _candidates(record: TritonRecord, tuning: dict[str, Any]) -> list[Candidate]:
+    try:
+        return TritonRecord({**record.row, "candidates": tuning.get("candidates") or ()}).candidates
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return []
+
+
+def note(capture: Path, pattern: str, kernel_id: str, nth: int, ran_on: bool = False) -> str | None:
+    """What somebody who extracts a tuned kernel has to know of the choice. `ran_on`: the program went on
+    after the capture, so that the choice may have come later.
+    """
+    try:
+        record = triton_record.read(capture)
+        found = record.candidates if record is not None else []
+    except (DamagedCaptureError, KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return None
+    if record is None or len(found) < 2:
+        return None
+    pinned = next((c for c in found if record.is_pinned(c)), None)
+    if pinned is None:
+        return None
+    if len(pattern) >= 6 and kernel_id.startswith(pattern.lower()):
+        return _note_of_id(record, pinned, found, nth, ran_on)
+    if not pinned.chosen:
+        return None
+    return (
+        f"the autotuner tried {len(found)} configurations of {pattern}; captured is the one that it chose, "
+        f"{pinned.text}, in dispatch {nth} of that kernel"
+    )
+
+
+def _note_of_id(
+    record: TritonRecord, pinned: Candidate, found: list[Candidate], nth: int, ran_on: bool
+) -> str | None:
+    """An id counts the launches by which the autotuner timed the kernel, and is of one configuration."""
+    name = record.kernel
+    if not record.row.get("tuned"):
+        return (
+            f"dispatch {nth} was captured before kerncap saw the autotuner choose among the {len(found)} "
+            f"configurations of {name}: it may be a launch that only timed {pinned.text}. --dispatch N takes "
+            f"a later one; the plain name, {name}, takes the first after the choice"
+        )
+    if not pinned.chosen:
+        best = next((c.text for c in found if c.chosen), "another one")
+        return (
+            f"captured is {pinned.text}; of the {len(found)} configurations of {name} the autotuner chose "
+            f"{best}. The plain name, {name}, takes that one"
+        )
+    if ran_on:
+        return (
+            f"dispatch {nth} may be one by which the autotuner timed {pinned.text}, which it chose: an id "
+            f"counts those too. --dispatch N takes a later one; the plain name, {name}, takes the first "
+            "after the choice"
+        )
+    return None
