@@ -12,12 +12,18 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from kerncap.core.device.cuda_driver import driver
+
 _INTERPOSER = "libkerncap_"
 _ENOUGH_LOOKS = 4  # over more than a tenth of a second
 _RUNTIME = re.compile(
     r"/(libamdhip64|libhsa-runtime64|libcuda|libcudart|libOpenCL|libze_loader|libvulkan|libhiprtc|libtorch_hip|"
     r"libtorch_cuda|librocblas|libhipblaslt|libkerncap_hsa|libkerncap_cuda)[^/]*\.so[^/]*\Z"
 )
+_AMD = re.compile(r"libamdhip64|libhsa-runtime64|libtorch_hip")
+_CUDA = re.compile(r"(libcuda|libcudart|libtorch_cuda|libcublas|libcudnn|libnvrtc)(Lt)?[-.\w]*\.so")
+_SYSTEM = ("/usr/lib/", "/lib/", "/dev/", "/memfd:", "/SYSV")
+_CUDA_KERNELS = ".nv_fatbin"  # the section that nvcc puts them into
 
 
 class RuntimeWatch:
@@ -25,6 +31,7 @@ class RuntimeWatch:
 
     def __init__(self) -> None:
         self.libraries: set[str] = set()
+        self.files: set[str] = set()  # executables, and libraries that are not the system's
         self._next = 0.0
         self._interval = 0.02
         self.looks = 0  # that found a process
@@ -35,7 +42,9 @@ class RuntimeWatch:
             return
         found = list(pids())
         for pid in found:
-            self.libraries |= mapped_runtimes(pid)
+            mapped = _mapped(pid)
+            self.libraries |= {path for path in mapped if _RUNTIME.search(path)}
+            self.files |= {path for path in mapped if not path.startswith(_SYSTEM)}
         self.looks += bool(found)
         self._next = time.monotonic() + self._interval
         self._interval = min(self._interval * 2, 2.0)
@@ -50,16 +59,14 @@ class RuntimeWatch:
         return any(_INTERPOSER in path for path in self.libraries)
 
 
-def mapped_runtimes(pid: int) -> set[str]:
-    """Paths of the GPU runtimes that a process has mapped now."""
+def _mapped(pid: int) -> set[str]:
+    """Paths of the files that a process has mapped now."""
     try:
         text = Path(f"/proc/{pid}/maps").read_text(errors="replace")
     except OSError:
         return set()
     paths = {line[line.index("/") :] for line in text.splitlines() if "/" in line}
-    return {
-        path.removesuffix(" (deleted)") for path in paths if _RUNTIME.search(path.removesuffix(" (deleted)"))
-    }
+    return {path.removesuffix(" (deleted)") for path in paths}
 
 
 def preload_obstacle(program: str) -> str | None:
@@ -88,27 +95,68 @@ def preload_obstacle(program: str) -> str | None:
     return None
 
 
-def linked_runtimes(program: str) -> list[str]:
-    """Names of the GPU runtimes that the program's file needs to start, itself; none where it is a script."""
+def _needed(path: str) -> tuple[list[str], bool]:
+    """The libraries that an ELF file needs, and whether it holds CUDA kernels; nothing of other files."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.dynamic import DynamicSection
     from elftools.elf.elffile import ELFFile
 
-    path = program if "/" in program else shutil.which(program)
     try:
-        with open(path or "", "rb") as file:
-            dynamic = ELFFile(file).get_section_by_name(".dynamic")
+        with open(path, "rb") as file:
+            elf = ELFFile(file)
+            kernels = elf.get_section_by_name(_CUDA_KERNELS) is not None
+            dynamic = elf.get_section_by_name(".dynamic")
             if not isinstance(dynamic, DynamicSection):
-                return []
+                return [], kernels
             names = {Path(str(vars(tag)["needed"])).name for tag in dynamic.iter_tags("DT_NEEDED")}
     except (OSError, ELFError):
-        return []
-    return sorted(name for name in names if _RUNTIME.search(f"/{name}") and _INTERPOSER not in name)
+        return [], False
+    return sorted(names), kernels
+
+
+def linked_runtimes(program: str) -> list[str]:
+    """Names of the GPU runtimes that the program's file needs to start, itself; none where it is a script."""
+    path = program if "/" in program else shutil.which(program)
+    names, _ = _needed(path or "")
+    return [name for name in names if _RUNTIME.search(f"/{name}") and _INTERPOSER not in name]
+
+
+def cuda_sign(program: str, watch: RuntimeWatch) -> str | None:
+    """What tells that the program is one for NVIDIA GPUs: its file, or one that its processes had mapped.
+
+    None where nothing does, or where it has an AMD runtime beside it.
+    """
+    own = program if "/" in program else shutil.which(program) or program
+    runtimes = {*watch.runtimes(), *linked_runtimes(program)}
+    if any(_AMD.match(name) for name in runtimes):
+        return None
+    for path in (own, *sorted(watch.files)):
+        needed, kernels = _needed(path)
+        shown = program if path == own else path
+        if kernels:
+            return f"{shown} holds CUDA kernels"
+        linked = [name for name in needed if _CUDA.match(name)]
+        if linked:
+            return f"{shown} is linked with {', '.join(linked)}"
+    loaded = sorted(name for name in runtimes if _CUDA.match(name))
+    return f"it loaded {', '.join(loaded)}" if loaded else None
+
+
+def _way_to_cuda() -> str:
+    """How a CUDA program is watched, or why it cannot be here."""
+    problem = driver().problem
+    if problem is None:
+        return "--device cuda watches it."
+    return f"--device cuda watches it, which cannot be used here: {problem} (see `kerncap doctor`)."
 
 
 def no_dispatch_reason(program: str, watch: RuntimeWatch, kind: str = "rocm") -> str:
     """A sentence on why no dispatch was seen by a program that is watched on that kind of device."""
     cuda = kind == "cuda"
+    sign = None if cuda else cuda_sign(program, watch)
+    if sign:
+        watched = "a simulated AMD GPU" if kind == "sim" else "AMD GPUs"
+        return f"It is a CUDA program ({sign}), and {watched} cannot run its kernels. {_way_to_cuda()}"
     obstacle = None if cuda else preload_obstacle(program)
     if obstacle:
         return obstacle + "."
@@ -130,7 +178,7 @@ def no_dispatch_reason(program: str, watch: RuntimeWatch, kind: str = "rocm") ->
     elif not watch.interposed and any(name.startswith("libcuda.so") for name in runtimes):
         text += " kerncap's library was not in it: something cleared CUDA_INJECTION64_PATH on the way."
     if not cuda and any(name.startswith("libcuda") for name in runtimes):
-        text += " CUDA programs are watched with --device cuda."
+        text += f" If it is its CUDA part that is meant: {_way_to_cuda()}"
     if cuda and any(name.startswith("libhsa-runtime64") for name in runtimes):
         text += " Programs for AMD GPUs are not watched by this device."
     return text
