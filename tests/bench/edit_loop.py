@@ -11,7 +11,8 @@ from pathlib import Path
 from bench.report import Report, median, spread
 from kerncap.core.extract.extract import extract
 from kerncap.core.extract.reproducer import VARIANT
-from kerncap.core.loop.session import Event, Finished, Watching, open_loop
+from kerncap.core.loop.events import Event, Finished, Watching
+from kerncap.core.loop.session import open_loop
 from kerncap.demo import build
 from kerncap.demo.edits import HOIST
 

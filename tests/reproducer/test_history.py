@@ -14,11 +14,7 @@ from project import program, reproducer
 from test_session import Running, SizeBench, edit, names
 
 from kerncap.core.errors import KerncapError, UsageError
-from kerncap.core.loop.history import KEPT, captured_sources, changed_lines, diff, go_back, iteration_sources
-from kerncap.core.loop.iterations import find_iteration, list_iterations
-from kerncap.core.loop.loop_worker import Request
-from kerncap.core.loop.session import (
-    EditLoop,
+from kerncap.core.loop.events import (
     Event,
     Failed,
     Finished,
@@ -28,6 +24,10 @@ from kerncap.core.loop.session import (
     Validation,
     Watching,
 )
+from kerncap.core.loop.history import KEPT, captured_sources, changed_lines, diff, go_back, iteration_sources
+from kerncap.core.loop.iterations import find_iteration, list_iterations
+from kerncap.core.loop.loop_worker import Request
+from kerncap.core.loop.session import EditLoop
 
 
 @pytest.fixture

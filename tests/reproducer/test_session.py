@@ -21,9 +21,10 @@ from kerncap.core.errors import DeviceError, KerncapError, UsageError, WorkloadE
 from kerncap.core.extract.reproducer import machine_code
 from kerncap.core.judge.verdict import EXIT_CODES
 from kerncap.core.loop import session
+from kerncap.core.loop.events import Event, Finished, Saved, Superseded, Timing, Validated, Validation
 from kerncap.core.loop.iterations import VERDICTS, Keeper, list_iterations
 from kerncap.core.loop.loop_worker import AttemptWorker, Request
-from kerncap.core.loop.session import EditLoop, Event, Timing, Validation
+from kerncap.core.loop.session import EditLoop
 from kerncap.core.replay.replayer import KernelFault, KernelTimeout
 
 
@@ -214,7 +215,7 @@ def test_faults_and_endless_kernels_fail_and_the_loop_lives_on(
         assert kept.outcome == outcome
         told = {"step": "replay", "message": error.message, "exit_code": error.exit_code}
         assert kept.document["error"] == told
-        verdicts = [e.validation.verdict for e in events if isinstance(e, session.Validated) and e.validation]
+        verdicts = [e.validation.verdict for e in events if isinstance(e, Validated) and e.validation]
         assert verdicts == (["FAIL"] if outcome == "failed" else [])
         bench.fault = None
         assert loop.attempt()
@@ -225,11 +226,11 @@ def test_faults_and_endless_kernels_fail_and_the_loop_lives_on(
 def test_every_save_of_the_unit_or_a_header_is_an_attempt(out: Path, poll_ms: int | None) -> None:
     running = Running(out, SizeBench(), poll_ms=poll_ms)
     try:
-        first = running.wait(session.Finished)
+        first = running.wait(Finished)
         edit(out / "kernel_variant.cpp", "i < n", "i < n - 1")
-        second = running.wait(session.Finished, 2)
+        second = running.wait(Finished, 2)
         edit(out / "deps/include/scale.h", "x * FACTOR", "x + FACTOR")
-        running.wait(session.Finished, 3)
+        running.wait(Finished, 3)
         (out / "kernel_variant.cpp").touch()
         (out / "notes.txt").write_text("not a source")
         time.sleep(0.5)
@@ -237,10 +238,10 @@ def test_every_save_of_the_unit_or_a_header_is_an_attempt(out: Path, poll_ms: in
         running.stop()
     outcomes = [i.outcome for i in list_iterations(out)]
     assert outcomes == ["passed", "failed", "failed"]
-    saves = [e.files for e in running.events if isinstance(e, session.Saved)]
+    saves = [e.files for e in running.events if isinstance(e, Saved)]
     assert saves == [(), ("kernel_variant.cpp",), ("deps/include/scale.h",)]
-    assert isinstance(first, session.Finished)
-    assert isinstance(second, session.Finished)
+    assert isinstance(first, Finished)
+    assert isinstance(second, Finished)
     assert second.seconds < 1.5
 
 
@@ -268,15 +269,15 @@ def test_a_save_in_the_middle_gives_up_the_attempt(out: Path) -> None:
     bench = SizeBench()
     running = Running(out, bench)
     try:
-        running.wait(session.Finished)
+        running.wait(Finished)
         bench.delay_s = 0.6
         bench.started.clear()
         edit(out / "kernel_variant.cpp", "i < n", "i < n - 1")
         assert bench.started.wait(20)
         edit(out / "kernel_variant.cpp", "i < n - 1", "i < n - 2")
-        running.wait(session.Superseded)
+        running.wait(Superseded)
         bench.delay_s = 0
-        running.wait(session.Finished, 2)
+        running.wait(Finished, 2)
     finally:
         running.stop()
     assert [i.outcome for i in list_iterations(out)] == ["passed", "superseded", "failed"]
@@ -292,7 +293,7 @@ def test_stop_ends_a_long_compile_at_once(out: Path, tmp_path: Path) -> None:
     document["arguments"][:2] = [str(slow)]
     (out / "compile.json").write_text(json.dumps(document))
     running = Running(out, SizeBench())
-    running.wait(session.Saved)
+    running.wait(Saved)
     time.sleep(0.1)
     started = time.monotonic()
     running.stop()
@@ -397,7 +398,7 @@ def test_a_save_during_the_compile_is_tried_once_more_by_the_loop(
     thread = threading.Thread(target=loop.run)
     thread.start()
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not any(isinstance(e, session.Finished) for e in events):
+    while time.monotonic() < deadline and not any(isinstance(e, Finished) for e in events):
         time.sleep(0.005)
     loop.close()
     thread.join(20)

@@ -16,7 +16,8 @@ from kerncap.core.errors import UsageError
 from kerncap.core.extract.reproducer import write_reproducer
 from kerncap.core.judge.validate import validate
 from kerncap.core.loop.bench import ReplayBench
-from kerncap.core.loop.session import EditLoop, Event, Timed
+from kerncap.core.loop.events import Event, Timed
+from kerncap.core.loop.session import EditLoop
 
 ADDRESS = 0x700000000000
 

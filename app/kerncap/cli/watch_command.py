@@ -17,9 +17,10 @@ from kerncap.core.capture.records import Capture
 from kerncap.core.errors import InconclusiveError, Interrupted
 from kerncap.core.interrupts import interrupted_by, interruptible
 from kerncap.core.judge.verdict import INCONCLUSIVE
-from kerncap.core.loop import session as loop_events
+from kerncap.core.loop import events as loop_events
 from kerncap.core.loop.captures import open_capture
 from kerncap.core.loop.judging import EXACTLY, Judging, changed, parse_dtypes, remember, remembered
+from kerncap.core.loop.session import open_loop
 from kerncap.core.units import duration
 
 SCHEMA = "kerncap-watch/1"
@@ -118,7 +119,7 @@ def command(
     if judging.text:
         note(f"results are judged with {judging.text} (remembered in {directory}; --exact forgets it)")
     interrupted = False
-    with loop_events.open_loop(directory, on_event, device=device, limit_s=limit_s) as loop:
+    with open_loop(directory, on_event, device=device, limit_s=limit_s) as loop:
         try:
             with interruptible():
                 if once:

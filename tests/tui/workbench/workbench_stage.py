@@ -14,8 +14,8 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from kerncap.core.errors import KerncapError
+from kerncap.core.loop.events import Timing, Validation
 from kerncap.core.loop.iterations import SCHEMA
-from kerncap.core.loop.session import Timing, Validation
 from kerncap.tui.app import KerncapApp
 from kerncap.tui.settings import Remembered, Settings
 from kerncap.tui.widgets.bars import StatusLine

@@ -10,8 +10,8 @@ from pathlib import Path
 from kerncap.core.capture import records
 from kerncap.core.errors import KerncapError
 from kerncap.core.judge.validate import Validator
+from kerncap.core.loop.events import Timing, Validation
 from kerncap.core.loop.judging import remembered
-from kerncap.core.loop.session import Timing, Validation
 from kerncap.core.replay.replay import load, race
 from kerncap.core.replay.replayer import Replayer
 
@@ -20,7 +20,7 @@ _MOST_VARIANTS = 200
 
 
 class ReplayBench:
-    """`session.Bench` on kerncap-replay. The captured kernel's own runs are made once, in `prepare`.
+    """`events.Bench` on kerncap-replay. The captured kernel's own runs are made once, in `prepare`.
 
     `time_limit_s` bounds the samples of one attempt, `limit_s` one dispatch. Results are judged as the
     reproducer remembers it (core/loop/judging.py), also where that changes meanwhile.

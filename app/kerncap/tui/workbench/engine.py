@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from textual.message import Message
 
 from kerncap.core.errors import KerncapError
-from kerncap.core.loop import session as loop
+from kerncap.core.loop import events as loop
 from kerncap.core.loop.history import (
     KEPT,
     Contents,
@@ -25,6 +25,7 @@ from kerncap.core.loop.history import (
 from kerncap.core.loop.iterations import Iteration, list_iterations
 from kerncap.core.loop.judging import remembered
 from kerncap.core.loop.loop_worker import Request
+from kerncap.core.loop.session import EditLoop
 from kerncap.tui.workbench.configuration import Configuration, read_configuration
 from kerncap.tui.workbench.failures import sentence_of
 from kerncap.tui.workbench.replay_only import ReplayOnly, has_source, why_none
@@ -104,7 +105,7 @@ class Engine:
         self._make_bench = make_bench
         self._poll_ms = poll_ms
         self._limit_s = limit_s
-        self._loop: loop.EditLoop | ReplayOnly | None = None
+        self._loop: EditLoop | ReplayOnly | None = None
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
         self._watching = True
@@ -142,10 +143,10 @@ class Engine:
             self.turns.under_way(False)
         self._post(Stopped("" if self._closed.is_set() else sentence))
 
-    def _made(self, bench: loop.Bench) -> loop.EditLoop | ReplayOnly:
+    def _made(self, bench: loop.Bench) -> EditLoop | ReplayOnly:
         if not has_source(self.directory):
             return ReplayOnly(self.directory, bench, self._tell)
-        return loop.EditLoop(
+        return EditLoop(
             self.directory, bench, self._tell, poll_ms=self._poll_ms, compile_timeout_s=self._limit_s
         )
 

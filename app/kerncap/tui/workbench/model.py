@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kerncap.core.loop import session as loop
+from kerncap.core.loop import events as loop
 from kerncap.core.loop.iterations import Iteration
 from kerncap.core.loop.judging import Judging
 

@@ -16,7 +16,7 @@ from typing import Any
 from kerncap.core.build.compile_file import NAME
 from kerncap.core.capture import records
 from kerncap.core.errors import KerncapError
-from kerncap.core.loop import session as loop
+from kerncap.core.loop import events as loop
 from kerncap.core.loop.iterations import Iteration
 from kerncap.core.loop.loop_worker import Request
 

@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.widgets import Static
 
 from kerncap.core.build.diagnostics import counts, first_error, parse
-from kerncap.core.loop import session as loop
+from kerncap.core.loop import events as loop
 from kerncap.core.loop.iterations import Iteration
 from kerncap.tui.actions import bindings
 from kerncap.tui.widgets.bars import StatusLine

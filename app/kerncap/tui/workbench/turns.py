@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kerncap.core.errors import KerncapError
-from kerncap.core.loop.session import Bench, Timing, Validation
+from kerncap.core.loop.events import Bench, Timing, Validation
 
 _LOOK_S = 0.05
 
