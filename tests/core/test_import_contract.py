@@ -43,9 +43,9 @@ def test_no_import_statement_of_a_front_end(module: str) -> None:
 PACKAGES = [
     "code",
     "device",
-    "program",
     "capture",
     "triton",
+    "program",
     "build",
     "replay",
     "judge",

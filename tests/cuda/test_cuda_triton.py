@@ -70,6 +70,25 @@ def test_each_configuration_is_a_kernel_of_its_kind(
     assert sorted(k.calls for k in report.kernels) == [1, 1, 5]
 
 
+def test_configurations_stand_beside_their_common_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        command_line(["profile", "--device", "cuda", "-o", str(tmp_path / "p"), "--", *program("tuned")]) == 0
+    )
+    rows = [line for line in capsys.readouterr().out.splitlines() if " tuned  (" in line]
+    told = [line.partition("  (")[2] for line in rows]
+    assert sorted(told) == [
+        "VARIANT=0 num_warps=8 num_stages=4 num_ctas=1)",
+        "VARIANT=1 num_warps=8 num_stages=3 num_ctas=1)",
+        "VARIANT=2 num_warps=4 num_stages=3 num_ctas=2)",
+    ]
+    kernels = json.loads((tmp_path / "p").read_text())["kernels"]
+    assert kernels[0]["configuration"].startswith(CHOSEN)  # most time
+    assert f"{kernels[0]['configuration'].replace(', ', ' ')} num_ctas=1)" == told[0]
+    assert "mark" not in kernels[0]
+
+
 @pytest.mark.parametrize(
     ("words", "kernel"),
     [

@@ -13,6 +13,7 @@ import xxhash
 from textual import events
 from textual.keys import key_to_character
 
+from kerncap.core.code.telling import Described
 from kerncap.tui.leaderboard.detail import arguments
 from kerncap.tui.leaderboard.header import State
 from kerncap.tui.leaderboard.ranking import Filter, Sort, name_order, ordered
@@ -355,6 +356,33 @@ async def test_kernels_of_one_name_are_told_apart_by_their_code() -> None:
         assert ["(code 123456)" in row for row in rows] == [True, False]
         assert ["(code 223456)" in row for row in rows] == [False, True]
         assert "other (code" not in " ".join(st.text().split())
+
+
+async def test_tuned_candidates_are_told_apart_by_their_configuration() -> None:
+    tuned = [kernel(i, "matmul_kernel", code_hash=f"{i}23456789abcdef0", mean_ns=9000 - i) for i in (1, 2)]
+    described = {
+        k.id: Described(f"BM={m}, num_warps={w}, num_stages=3", {"BM": m, "num_warps": w, "num_stages": "3"})
+        for k, m, w in zip(tuned, ("64", "128"), ("4", "8"), strict=True)
+    }
+    async with stage((140, 30)) as st:
+        await st.show(*tuned, kernel(3, "other"), described=described)
+        text = " ".join(st.text().split())
+        assert "matmul_kernel (BM=64 num_warps=4) hip" in text
+        assert "matmul_kernel (BM=128 num_warps=8) hip" in text
+        assert "BM=64, num_warps=4, num_stages=3" in text  # in full beside the ranking
+    # Cut, it would tell nothing: in a narrower terminal it is the first that tells, then the code object.
+    async with stage((100, 30)) as st:
+        await st.show(*tuned, kernel(3, "other"), described=described)
+        assert "matmul_kernel (BM=128) " in " ".join(st.text().split())
+    for one in described.values():
+        one.values["BM"] *= 8  # type: ignore[index]
+    async with stage((80, 24)) as st:
+        await st.show(*tuned, kernel(3, "other"), described=described)
+        rows = [line for line in st.text().splitlines() if "matmul" in line]
+        assert [("(code 123456)" in row, "(code 223456)" in row) for row in rows[:2]] == [
+            (True, False),
+            (False, True),
+        ]
 
 
 async def test_the_detail_pane_speaks_of_an_nvidia_gpu_as_cuda_does() -> None:

@@ -20,7 +20,7 @@ from kerncap.cli.output import (
     say,
 )
 from kerncap.cli.parameters import PATH, SECONDS
-from kerncap.core.code.names import base_name, code_marks, one_line
+from kerncap.core.code.names import base_name, one_line
 from kerncap.core.files import write_json
 from kerncap.core.program.profile import KernelReport, ProfileReport, profile, profile_session
 from kerncap.core.program.workload import parse_command
@@ -88,7 +88,7 @@ def _table(report: ProfileReport, top: int) -> None:
     if not kernels:
         return
     headings = _headings(report.clock)
-    marks = {ident: f"  ({mark})" for ident, mark in code_marks(report.kernels).items()}
+    marks = {kernel.id: f"  ({one_line(kernel.mark)})" for kernel in report.kernels if kernel.mark}
     if not sys.stdout.isatty():
         rows = [
             _cells(i, k, printable(one_line(k.name)) + marks.get(k.id, "")) for i, k in enumerate(kernels, 1)

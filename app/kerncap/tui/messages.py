@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from kerncap.core.code.telling import Described
     from kerncap.core.extract.capture_run import Progress
     from kerncap.core.extract.extract import ExtractResult
     from kerncap.core.loop.captures import Listed
@@ -33,6 +35,7 @@ class Board:
     processes: int = 0
     allocated: int = 0  # bytes that running processes have from the runtime: no capture can be larger
     notes: tuple[str, ...] = ()  # warnings of the interposer's
+    described: Mapping[str, Described] = field(default_factory=dict)  # how kernels were compiled, by id
 
 
 class RunMessage(Message):

@@ -139,21 +139,6 @@ def short_ids(ids: Iterable[str], least: int = 6) -> dict[str, str]:
     return result
 
 
-def code_marks(kernels: Iterable[C]) -> dict[str, str]:
-    """By id, for kernels whose name another code object has as well: "code 3f2a91", the beginning of the hash
-    of their own that tells them apart (`kerncap inspect FILE` shows it).
-    """
-    by_name: dict[str, list[C]] = {}
-    for kernel in kernels:
-        by_name.setdefault(kernel.name, []).append(kernel)
-    marks = {}
-    for same in by_name.values():
-        short = short_ids(kernel.code_hash for kernel in same) if len(same) > 1 else {}
-        if len(short) > 1:
-            marks.update({kernel.id: f"code {short[kernel.code_hash]}" for kernel in same})
-    return marks
-
-
 def is_id(pattern: str) -> bool:
     """Whether `pattern` can be a kernel id or the beginning of one."""
     return re.fullmatch(r"[0-9a-fA-F]{6,16}", pattern) is not None

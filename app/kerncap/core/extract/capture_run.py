@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kerncap.core.code.layout import CaptureState, MemoryMode
-from kerncap.core.code.names import code_marks, is_id, matching, nearest, one_line, short_ids
+from kerncap.core.code.names import is_id, matching, nearest, one_line, short_ids
+from kerncap.core.code.telling import Described, code_marks
 from kerncap.core.device.devices import Device, full_environment
 from kerncap.core.device.runtimes import RuntimeWatch, no_dispatch_reason
 from kerncap.core.errors import UsageError, WorkloadError
@@ -91,14 +92,14 @@ class Ambiguous:
     """
 
     launched: tuple[KernelStats, ...]
-    configurations: Mapping[str, str] = field(default_factory=dict)
+    configurations: Mapping[str, Described] = field(default_factory=dict)
     chosen: str | None = None
 
 
 def kernel_lines(
     kernels: Sequence[KernelStats],
     of: Sequence[KernelStats] | None = None,
-    configurations: Mapping[str, str] | None = None,
+    configurations: Mapping[str, Described] | None = None,
 ) -> str:
     """Kernels for a person: id, calls, total time, name, and what of Triton's configurations it has. Ids are
     short, yet unique among `of`.
@@ -110,8 +111,8 @@ def kernel_lines(
     for kernel in kernels:
         total = f"{'~' * kernel.estimated}{kernel.total_ns / 1e6:.3f}"
         name = one_line(kernel.name, 160) + (f"  ({marks[kernel.id]})" if kernel.id in marks else "")
-        if known.get(kernel.id):
-            name += f": {one_line(known[kernel.id], 160)}"
+        if kernel.id in known and known[kernel.id].text:
+            name += f": {one_line(known[kernel.id].text, 160)}"
         lines.append(f"  {short[kernel.id]:<8} {kernel.calls:>9} calls {total:>12} ms  {name}")
     return "\n".join(lines)
 
@@ -362,7 +363,7 @@ def _times(count: int) -> str:
 
 
 def ambiguous_error(
-    pattern: str, kernels: Sequence[KernelStats], configurations: Mapping[str, str] | None = None
+    pattern: str, kernels: Sequence[KernelStats], configurations: Mapping[str, Described] | None = None
 ) -> UsageError:
     """The error for a pattern that fits several launched kernels."""
     lines = kernel_lines(kernels, configurations=configurations)

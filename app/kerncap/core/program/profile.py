@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kerncap.core.code.names import short_ids
+from kerncap.core.code.telling import Described, told_apart
 from kerncap.core.device.devices import Device, full_environment, resolve_device
 from kerncap.core.device.runtimes import RuntimeWatch, no_dispatch_reason
 from kerncap.core.files import check_writable_target, write_json
@@ -18,6 +19,7 @@ from kerncap.core.program.control import Session, process_start
 from kerncap.core.program.device_words import CUDA, words_of_devices
 from kerncap.core.program.live import KernelStats, LiveReader, ProcessStats, Snapshot
 from kerncap.core.program.workload import Command, Workload, check_seconds, parse_command
+from kerncap.core.triton.triton_choice import configurations
 
 SCHEMA = "kerncap-profile/1"
 
@@ -49,10 +51,12 @@ class KernelReport:
     device_index: int
     code_hash: str  # of its code object: kernels of one name may be of several
     estimated: bool  # total_ns is mean_ns times calls: only a sample of the dispatches was timed
+    configuration: str | None = None  # what Triton compiled it with
+    mark: str | None = None  # for lists: what tells it from others of its name
 
     def to_json(self) -> dict[str, Any]:
         """The JSON document of this line."""
-        document = {slot: getattr(self, slot) for slot in self.__slots__}
+        document = {slot: getattr(self, slot) for slot in self.__slots__ if slot != "mark"}
         document["mean_ns"] = round(self.mean_ns, 3)
         if not self.timed:
             document |= dict.fromkeys(("total_ns", "mean_ns", "min_ns", "max_ns"))
@@ -132,8 +136,12 @@ class ProfileReport:
         return document
 
 
-def kernel_reports(kernels: Sequence[KernelStats]) -> list[KernelReport]:
-    """Adds shares and short ids to merged figures, in the order given."""
+def kernel_reports(
+    kernels: Sequence[KernelStats], described: Mapping[str, Described] | None = None
+) -> list[KernelReport]:
+    """Adds shares, short ids and what tells them apart to merged figures, in the order given."""
+    known = described or {}
+    marks = told_apart(kernels, known)
     total_ns = sum(kernel.total_ns for kernel in kernels)
     total_calls = sum(kernel.calls for kernel in kernels)
     short = short_ids(kernel.id for kernel in kernels)
@@ -163,6 +171,8 @@ def kernel_reports(kernels: Sequence[KernelStats]) -> list[KernelReport]:
                 device_index=kernel.device_index,
                 code_hash=kernel.code_hash,
                 estimated=kernel.estimated,
+                configuration=known[kernel.id].text or None if kernel.id in known else None,
+                mark=marks.get(kernel.id),
             )
         )
     return reports
@@ -237,10 +247,12 @@ def build_report(
     runtimes: Sequence[str] = (),
     warnings: Sequence[str] = (),
     ended_and_timed: bool = False,
+    described: Mapping[str, Described] | None = None,
 ) -> ProfileReport:
     """A report from the figures of one moment.
 
-    `ended_and_timed`: no process of them runs any more, and all dispatches were to be timed.
+    `ended_and_timed`: no process of them runs any more, and all dispatches were to be timed. `described`: how
+    kernels were compiled, by id.
     """
     processes = [
         ProcessReport(
@@ -256,7 +268,9 @@ def build_report(
             pending=process.pending,
             interposer_s=process.own_ns / 1e9,
             message=process.message,
-            kernels=kernel_reports(sorted(process.kernels, key=lambda k: (-k.total_ns, -k.calls, k.name))),
+            kernels=kernel_reports(
+                sorted(process.kernels, key=lambda k: (-k.total_ns, -k.calls, k.name)), described
+            ),
             sampling=process.sampling,
         )
         for process in snapshot.processes
@@ -275,7 +289,7 @@ def build_report(
         lost=snapshot.total("lost"),
         pending=snapshot.total("pending"),
         interposer_s=snapshot.total("own_ns") / 1e9,
-        kernels=kernel_reports(snapshot.kernels),
+        kernels=kernel_reports(snapshot.kernels, described),
         processes=processes,
         runtimes=list(runtimes),
         warnings=[*warnings, *_warnings(snapshot, ended_and_timed)],
@@ -359,6 +373,7 @@ def profile(
                 runtimes=watch.runtimes(),
                 warnings=extra,
                 ended_and_timed=timing and not left,
+                described=configurations(session.directory),
             )
         if output is not None:
             settle()
@@ -382,6 +397,7 @@ def profile_session(directory: str | os.PathLike[str]) -> ProfileReport:
     where = Path(directory)
     with Session.open(where), LiveReader(where) as reader:
         snapshot = reader.snapshot()
+        described = configurations(where)
     running = sum(
         1 for process in snapshot.processes if process_start(process.pid) is not None and not process.exited
     )
@@ -394,4 +410,5 @@ def profile_session(directory: str | os.PathLike[str]) -> ProfileReport:
         command=[],
         exit_code=0,
         warnings=warnings,
+        described=described,
     )

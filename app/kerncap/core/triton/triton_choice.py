@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kerncap.core.code.telling import Described
 from kerncap.core.errors import DamagedCaptureError
 from kerncap.core.triton import triton_record
 from kerncap.core.triton.triton_record import RECORDS, Candidate, TritonRecord
@@ -34,17 +35,51 @@ def _records(session: Path) -> dict[str, TritonRecord]:
     return found
 
 
-def _text(record: TritonRecord) -> str:
-    declared = record.row.get("declared") or ()
-    pairs = {name: text for name, text in record.constexprs.items() if name in declared}
-    options = record.row.get("options") or {}
-    pairs.update({name: options[name] for name in ("num_warps", "num_stages") if name in options})
-    return ", ".join(f"{name}={value}" for name, value in pairs.items())
+def _described(row: Mapping[str, Any]) -> Described:
+    """May raise AttributeError or TypeError: the program's to write, and to spoil."""
+    declared, options = row.get("declared") or (), dict(row.get("options") or {})
+    shown = {name: text for name, text in row["constexprs"].items() if name in declared}
+    shown |= {name: options.pop(name) for name in ("num_warps", "num_stages") if name in options}
+    text = ", ".join(f"{name}={value}" for name, value in shown.items())
+    types = {name: str(kind).strip("'\"") for name, kind in (row.get("signature") or {}).items()}
+    runtime = {name: kind for name, kind in types.items() if kind != "constexpr"}
+    return Described(text, {name: str(value) for name, value in {**shown, **options}.items()}, runtime)
 
 
-def configurations(session: Path) -> dict[str, str]:
-    """By kernel id: the configuration that Triton compiled it with, for a person."""
-    return {kernel: _text(record) for kernel, record in _records(session).items()}
+class Configurations:
+    """What Triton compiled the kernels of a session with. A record is read once: it does not change."""
+
+    def __init__(self, session: Path) -> None:
+        self._folder = session / RECORDS
+        self._read: set[str] = set()
+        self._known: dict[str, Described] = {}
+        self._kernels = 0
+
+    def of(self, kernels: Sequence[object]) -> Mapping[str, Described]:
+        """By kernel id. Looked for again only where there are more kernels than before."""
+        if len(kernels) != self._kernels:
+            self._kernels = len(kernels)
+            self._look()
+        return self._known
+
+    def _look(self) -> None:
+        known = dict(self._known)  # whoever has the earlier one may be in another thread
+        for path in self._folder.glob("*.json"):
+            if path.name in self._read or path.name.startswith("tuning-"):
+                continue
+            self._read.add(path.name)
+            try:
+                row = json.loads(path.read_text("utf-8"))
+                if isinstance(row["id"], str) and isinstance(row.get("constexprs"), dict):
+                    known[row["id"]] = _described(row)
+            except (OSError, ValueError, RecursionError, LookupError, AttributeError, TypeError):
+                continue
+        self._known = known
+
+
+def configurations(session: Path) -> Mapping[str, Described]:
+    """By kernel id: what Triton compiled it with."""
+    return Configurations(session).of((None,))
 
 
 def chosen_kernel(session: Path, ids: Iterable[str]) -> str | None:

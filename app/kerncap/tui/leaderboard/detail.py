@@ -42,8 +42,10 @@ def _calls(kernel: KernelStats) -> str:
     return f"{kernel.timed:,} of {kernel.calls:,} timed: total estimated from their mean, {total}"
 
 
-def facts(kernel: KernelStats, source: Found, clock: str, words: DeviceWords) -> list[tuple[str, str]]:
-    """Labels and values."""
+def facts(
+    kernel: KernelStats, source: Found, clock: str, words: DeviceWords, compiled: str = ""
+) -> list[tuple[str, str]]:
+    """Labels and values. `compiled`: what it was compiled with, where that is known."""
     lines = [
         ("name", one_line(kernel.name)),
         ("symbol", one_line(kernel.symbol)),
@@ -57,9 +59,11 @@ def facts(kernel: KernelStats, source: Found, clock: str, words: DeviceWords) ->
         ),
         ("calls", _calls(kernel)),
     ]
+    if compiled:
+        lines.insert(3, ("compiled", one_line(compiled)))
     takes = arguments(kernel, source)
     if takes:
-        lines.insert(4, ("takes", one_line(takes)))
+        lines.insert(lines.index(("needs", words.needs(kernel))), ("takes", one_line(takes)))
     if source.place:
         lines.append(("source", source.place))
     elif source.note:
@@ -77,13 +81,13 @@ def histogram(kernel: KernelStats) -> list[tuple[str, int, float]]:
 
 
 def lines_of(
-    kernel: KernelStats | None, source: Found, clock: str, words: DeviceWords, width: int
+    kernel: KernelStats | None, source: Found, clock: str, words: DeviceWords, width: int, compiled: str = ""
 ) -> list[Line]:
     """The pane's lines, `width` cells wide. Names are text, never markup."""
     if kernel is None:
         return [[("No kernel is selected.", "dim")]]
     lines: list[Line] = []
-    for label, value in facts(kernel, source, clock, words):
+    for label, value in facts(kernel, source, clock, words, compiled):
         for number, part in enumerate(wrap(value, max(20, width - _LABEL))):
             lines.append([(f"{'' if number else label:<{_LABEL}}", "accent"), (part, "")])
     bins = histogram(kernel)
@@ -105,7 +109,7 @@ class DetailPane(LineView):
     def __init__(self) -> None:
         super().__init__(id="detail")
         self._shown = ""
-        self._about: tuple[KernelStats | None, Found, str, DeviceWords] = (None, _NOTHING, "", AMD)
+        self._about: tuple[KernelStats | None, Found, str, DeviceWords, str] = (None, _NOTHING, "", AMD, "")
 
     def show_kernel(
         self,
@@ -113,12 +117,13 @@ class DetailPane(LineView):
         source: Found = _NOTHING,
         clock: str = "",
         words: DeviceWords = AMD,
+        compiled: str = "",
     ) -> None:
         """Shows a kernel; the place on its page stays while it is the same one."""
-        self._about = (kernel, source, clock, words)
+        self._about = (kernel, source, clock, words, compiled)
         if not self.size.width:
             return  # not on the screen yet: `on_resize` comes
-        lines = lines_of(kernel, source, clock, words, self.size.width)
+        lines = lines_of(kernel, source, clock, words, self.size.width, compiled)
         if lines == self.lines:
             return
         ident = kernel.id if kernel else ""

@@ -32,7 +32,7 @@ def document_of(screen: LeaderboardScreen) -> dict[str, object]:
     """The kernels shown, in the order shown; where some are marked, those. Shares are of all kernels."""
     table = screen.table
     wanted = [k.id for k in (table.shown if not table.marked else table.chosen())]
-    reports = {report.id: report for report in kernel_reports(list(table.board.kernels))}
+    reports = {report.id: report for report in kernel_reports(table.board.kernels, table.board.described)}
     board, heading = table.board, screen.heading
     return {
         "schema": SCHEMA,

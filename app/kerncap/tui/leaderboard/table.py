@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from kerncap.core.code.names import base_name, code_marks, one_line
+from kerncap.core.code.names import base_name, one_line
+from kerncap.core.code.telling import code_marks, told_apart
 from kerncap.tui.leaderboard import columns as c
 from kerncap.tui.leaderboard.ranking import Filter, Sort, Trends, keep_order, name_order, ordered, share
 from kerncap.tui.messages import Board
@@ -14,6 +15,9 @@ from kerncap.tui.widgets.line_table import LineTable, fitted
 
 if TYPE_CHECKING:
     from kerncap.core.program.live import KernelStats
+
+
+_LEAST_OF_A_NAME = 8
 
 
 class BoardTable(LineTable):
@@ -35,7 +39,7 @@ class BoardTable(LineTable):
         self._total_calls = 0
         self._fits: dict[str, bool] = {}
         self._names: dict[str, tuple[str, str]] = {}
-        self._marks: dict[str, str] = {}  # of kernels that share their name
+        self._marks: dict[str, tuple[str, ...]] = {}  # of kernels that share their name, longest first
         self._columns: list[tuple[c.Column, int]] = []
         self._arranged_for = (0, False)
 
@@ -61,7 +65,7 @@ class BoardTable(LineTable):
             shown = [k for k in kernels if fits[k.id]]
         if len(self._order) != len(kernels):  # within a run kernels are only added
             self._order = name_order(kernels)
-            self._marks = {ident: f"({mark})" for ident, mark in code_marks(kernels).items()}
+            self._marks = marks_of(self.board)
         self.shown = ordered(shown, self.sort, self._order)
         if self.frozen:
             self.shown = keep_order(self.shown, self.keys)
@@ -168,10 +172,23 @@ class BoardTable(LineTable):
         if names is None:
             names = self._names[kernel.id] = (one_line(kernel.name), one_line(short_name(kernel.name)))
         whole, short = names
-        mark = self._marks.get(kernel.id)
+        marks = self._marks.get(kernel.id, ("",))
+        # Cut, one would not tell rows apart: the first that leaves room for the name, else for some of it.
+        least = [len(short), min(len(short), _LEAST_OF_A_NAME)]
+        mark = next((m for name in least for m in marks if len(m) + 1 + name <= width), marks[-1])
         room = width - len(mark) - 1 if mark else width
         label = whole if self.wide or len(whole) <= room else short
         return f"{fitted(label, min(len(label), room))} {mark}" if mark and room > 0 else label
+
+
+def marks_of(board: Board) -> dict[str, tuple[str, ...]]:
+    """What stands beside the names of kernels that share them: how they were compiled, or their code."""
+    kernels = board.kernels
+    long, brief = (told_apart(kernels, board.described, brief) for brief in (False, True))
+    return {
+        ident: tuple(f"({one_line(mark)})" for mark in (long[ident], brief[ident], code))
+        for ident, code in code_marks(kernels).items()
+    }
 
 
 def short_name(name: str) -> str:

@@ -262,7 +262,9 @@ class LeaderboardScreen(KerncapScreen):
         kernel = self.table.selected
         source = self._sources.get(kernel.id, Found()) if kernel else Found()
         clock = " (simulated)" if self.table.board.simulated else ""
-        pane.show_kernel(kernel, source, clock, words_of_devices(self.table.board.devices))
+        board = self.table.board
+        how = board.described.get(kernel.id) if kernel else None
+        pane.show_kernel(kernel, source, clock, words_of_devices(board.devices), how.text if how else "")
         if kernel is not None and kernel.id not in self._sources and self._source_timer is None:
             ident = kernel.id
             self._source_timer = self.set_timer(_LOOK_FOR_SOURCE_S, lambda: self._look_for_source(ident))

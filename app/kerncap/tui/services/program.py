@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kerncap.core.program.control import Session
     from kerncap.core.program.live import Snapshot
     from kerncap.core.program.workload import Command, Workload
+    from kerncap.core.triton.triton_choice import Configurations
 
 Post = Callable[[Message], object]
 _TICK_S = 0.02  # between looks at what the program has loaded, while it begins
@@ -48,11 +49,13 @@ class Program(Protocol):
         """How often figures are posted."""
 
 
-def board_of(snapshot: Snapshot, elapsed_s: float) -> Board:
+def board_of(snapshot: Snapshot, elapsed_s: float, configurations: Configurations) -> Board:
     """A snapshot of all processes, summed."""
+    kernels = tuple(snapshot.unordered)
     return Board(
         elapsed_s=elapsed_s,
-        kernels=tuple(snapshot.unordered),
+        kernels=kernels,
+        described=configurations.of(kernels),
         dispatches=snapshot.total("dispatches"),
         timed=snapshot.total("timed"),
         rejected=snapshot.total("rejected"),
@@ -125,12 +128,14 @@ class LiveProgram:
         from kerncap.core.program.control import Session
         from kerncap.core.program.live import LiveReader
         from kerncap.core.program.workload import Workload
+        from kerncap.core.triton.triton_choice import Configurations
         from kerncap.tui.services.output_pump import OutputPump
         from kerncap.tui.services.preload import preload
 
         device = resolve_device(self._device_name)
         watch = RuntimeWatch()
         with Session.create() as session, LiveReader(session.directory) as reader:
+            configurations = Configurations(session.directory)
             pump = OutputPump(self._on_lines)
             nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -148,9 +153,14 @@ class LiveProgram:
                     self.session, self.device = session, device
                     self._post(ProgramStarted(self.run, workload.pid, device.name))
                     preload()
-                    left = self._until_end(workload, reader.snapshot, watch)
+
+                    def figures() -> Board:
+                        elapsed = time.monotonic() - workload.started
+                        return board_of(reader.snapshot(), elapsed, configurations)
+
+                    left = self._until_end(workload, figures, watch)
                     pump.finish()
-                    board = board_of(reader.snapshot(), time.monotonic() - workload.started)
+                    board = figures()
                     self.session = None
                     self._post(Figures(self.run, board))
                     reason = ""
@@ -162,7 +172,7 @@ class LiveProgram:
                 os.close(nothing)
                 pump.close()
 
-    def _until_end(self, workload: Workload, snapshot: Callable[[], Snapshot], watch: RuntimeWatch) -> int:
+    def _until_end(self, workload: Workload, figures: Callable[[], Board], watch: RuntimeWatch) -> int:
         """Posts figures until the program has ended, or is to be; returns how many of its processes are
         left.
         """
@@ -173,7 +183,7 @@ class LiveProgram:
             now = time.monotonic()
             if now >= due:
                 due = max(due + self._interval, now)
-                self._post(Figures(self.run, board_of(snapshot(), now - workload.started)))
+                self._post(Figures(self.run, figures()))
             if self._stop.is_set():
                 workload.end()
                 return 0
