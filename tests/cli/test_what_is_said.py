@@ -115,6 +115,21 @@ def test_arguments_have_the_names_of_the_source(advance: Path, tmp_path: Path) -
     assert [a["name"] for a in found["kernels"][0]["arguments"]] == ["x", "scale", "n"]
 
 
+def test_kernels_of_a_code_object_have_their_names_in_the_source_and_registers_what_they_count(
+    advance: Path, tmp_path: Path
+) -> None:
+    code_object = str(build_program("templates").code_object())
+    (found,) = document("inspect", code_object, cwd=tmp_path)["code_objects"]
+    names = {kernel["name"]: kernel["demangled"] for kernel in found["kernels"]}
+    assert names["_Z5scaleIL4Kind39EiEvPT0_i"] == "void scale<(Kind)39, int>(int*, int)"
+    assert names["twin"] == "twin"
+    shown = kerncap("inspect", code_object, cwd=tmp_path).stdout
+    assert "  void scale<(Kind)0, float>(float*, int)\n" in shown
+    assert "_Z5scale" not in shown
+    assert "vgprs used  sgprs used" in shown
+    assert " SGPRs used\n" in kerncap("inspect", str(advance), cwd=tmp_path).stdout
+
+
 def test_a_fail_is_told_in_words(advance: Path, tmp_path: Path) -> None:
     variant = rebuilt(advance, "+ 1.0f", "+ (i % 2 ? 1.0f : 2.0f)")
     shown = kerncap("validate", str(advance), "--hsaco", variant, cwd=tmp_path, code=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -41,9 +42,16 @@ def test_a_launch_on_an_amd_gpu() -> None:
     assert AMD.launch_lines(document) == [
         ("grid", "500x1x1 work-items in 8 workgroups of 64x1x1"),
         ("LDS", "2.0 KB a workgroup"),
-        ("registers", "8 VGPRs, 4 SGPRs"),
+        ("registers", "8 VGPRs, 4 SGPRs used"),
     ]
     assert len(AMD.launch_lines({"dispatch": DISPATCH, "kernel": {}})) == 2
+
+
+def test_registers_say_whether_they_are_used_or_allocated() -> None:
+    """A running program's descriptor has them rounded up, the code object exactly."""
+    kernel = SimpleNamespace(vgprs=40, sgprs=32, lds_bytes=0, dynamic_lds_bytes=0, scratch_bytes=16)
+    assert AMD.needs(kernel) == "40 VGPRs and 32 SGPRs allocated, LDS 0 B, scratch 16 B"  # type: ignore[arg-type]
+    assert [heading for heading, _ in AMD.columns][:2] == ["vgprs used", "sgprs used"]
 
 
 def test_a_launch_on_an_nvidia_gpu_is_in_blocks_with_the_threads_beside() -> None:

@@ -341,7 +341,13 @@ async def test_the_detail_pane_has_everything() -> None:
     async with stage() as st:
         await st.show()
         text = st.text()
-        for part in (NAMES[0], "_Z0k", "8192 x 1 x 1 work-items in 128 workgroups", "40 VGPRs", "LDS 4096 B"):
+        for part in (
+            NAMES[0],
+            "_Z0k",
+            "8192 x 1 x 1 work-items in 128 workgroups",
+            "40 VGPRs and 32 SGPRs allocated",
+            "LDS 4096 B",
+        ):
             assert part in text
         assert "takes    void const*, float*, int" in text
         assert "8.192 us to 16.38 us" in text

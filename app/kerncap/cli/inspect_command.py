@@ -15,6 +15,7 @@ from kerncap.cli.output import emit_json, json_option, plain_table, say
 from kerncap.cli.parameters import PATH
 from kerncap.core.capture import manifest
 from kerncap.core.code.codeobject import CodeObject, Kernel, read_file
+from kerncap.core.code.demangle import demangled, shown_names
 from kerncap.core.code.dwarf import parameters_by_kernel, with_names
 from kerncap.core.code.names import id_text, one_line
 from kerncap.core.errors import DamagedCaptureError, KerncapError, UsageError
@@ -30,6 +31,7 @@ _STRIPE = re.compile(r"memory\.pre\.\d+")
 def _kernel_document(kernel: Kernel) -> dict[str, Any]:
     return {
         "name": kernel.name,
+        "demangled": demangled(kernel.name),
         "symbol": kernel.symbol,
         "vgprs": kernel.vgprs,
         "agprs": kernel.agprs,
@@ -59,7 +61,10 @@ def _object_document(code: CodeObject) -> dict[str, Any]:
         "target": None,
         "debug_info": code.has_debug_info,
         "kernels": [],
-        "variables": [{"name": v.name, "bytes": v.size, "writable": v.writable} for v in code.variables],
+        "variables": [
+            {"name": v.name, "demangled": demangled(v.name), "bytes": v.size, "writable": v.writable}
+            for v in code.variables
+        ],
         "problem": None,
     }
     try:
@@ -92,12 +97,16 @@ def _file(path: Path, as_json: bool) -> int:
         if document["problem"]:
             say(f"  {document['problem']}")
         columns = words_of(document["target"]).columns
-        rows = [[_cell(kernel[key]) for _, key in columns] for kernel in document["kernels"]]
+        names = shown_names([kernel["name"] for kernel in document["kernels"]])
+        rows = [
+            [*(_cell(kernel[key]) for _, key in columns), one_line(name)]
+            for kernel, name in zip(document["kernels"], names, strict=True)
+        ]
         if rows:
-            table = plain_table([heading for heading, _ in columns], rows)
+            table = plain_table([*(heading for heading, _ in columns), "kernel"], rows)
             say("\n".join("  " + line for line in table.splitlines()))
         for variable in document["variables"]:
-            say(f"  variable {one_line(variable['name'])}: {variable['bytes']} bytes")
+            say(f"  variable {one_line(variable['demangled'])}: {variable['bytes']} bytes")
     return 0
 
 

@@ -38,7 +38,9 @@ class DeviceWords:
         local = f"{kernel.lds_bytes} B"
         if kernel.dynamic_lds_bytes > kernel.lds_bytes:
             local += f" (as launched: {kernel.dynamic_lds_bytes} B)"
-        return f"{kernel.vgprs} VGPRs, {kernel.sgprs} SGPRs, LDS {local}, scratch {kernel.scratch_bytes} B"
+        # The kernel's descriptor has them in the steps in which the device hands them out.
+        registers = f"{kernel.vgprs} VGPRs and {kernel.sgprs} SGPRs allocated"
+        return f"{registers}, LDS {local}, scratch {kernel.scratch_bytes} B"
 
     def compiled(self, kernel: Kernel) -> list[tuple[str, str]]:
         """Labels and texts: what a kernel's code object says of it beyond `launch_lines`."""
@@ -56,7 +58,9 @@ class DeviceWords:
         ]
         if "vgprs" in kernel:
             accumulators = f", {kernel['agprs']} AGPRs" if kernel.get("agprs") else ""
-            lines.append(("registers", f"{kernel['vgprs']} VGPRs{accumulators}, {kernel['sgprs']} SGPRs"))
+            lines.append(
+                ("registers", f"{kernel['vgprs']} VGPRs{accumulators}, {kernel['sgprs']} SGPRs used")
+            )
         return lines
 
 
@@ -100,13 +104,12 @@ AMD = DeviceWords(
     "work-items",
     "workgroup",
     (
-        ("vgprs", "vgprs"),
-        ("sgprs", "sgprs"),
+        ("vgprs used", "vgprs"),
+        ("sgprs used", "sgprs"),
         ("LDS", "lds_bytes"),
         ("scratch", "scratch_bytes"),
         ("kernarg", "kernarg_bytes"),
         ("arguments", "arguments"),
-        ("kernel", "name"),
     ),
 )
 CUDA = _Cuda(
@@ -118,7 +121,6 @@ CUDA = _Cuda(
         ("stack", "scratch_bytes"),
         ("parameters", "kernarg_bytes"),
         ("of them", "arguments"),
-        ("kernel", "name"),
     ),
 )
 
