@@ -15,16 +15,9 @@ import zstandard
 
 from kerncap.core.build.toolchain import zig
 from kerncap.core.code.bundle import write_bundle
-from kerncap.core.code.codeobject import (
-    CodeObject,
-    CodeObjectError,
-    Target,
-    find_kernel,
-    read_code_object,
-    read_file,
-    select,
-)
+from kerncap.core.code.codeobject import CodeObject, CodeObjectError, Target
 from kerncap.core.code.dwarf import kernel_debug
+from kerncap.core.code.reading import find_kernel, read_code_object, read_file, select
 from kerncap.core.errors import KerncapError
 
 SOURCE = """

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kerncap.core.code.codeobject import CodeObjectError, Target, read_code_object, read_file
-from kerncap.core.code.cubin import Cubin, runs_on
+from kerncap.core.code.codeobject import CodeObjectError, Target, sm_runs_on
+from kerncap.core.code.cubin import Cubin
+from kerncap.core.code.reading import read_code_object, read_file
 
 CUBIN = Path(__file__).parent / "cubins/kernels.cubin"
 ADD = "_Z3addPKfS0_Pfi5Mixed"
@@ -82,7 +83,7 @@ def test_cubin_cut_short_is_an_error_of_its_own(tmp_path: Path, keep: int) -> No
     ],
 )
 def test_what_runs_where(code: str, device: str, fits: bool) -> None:
-    assert runs_on(code, device) is fits
+    assert sm_runs_on(code, device) is fits
     assert (
         Target.parse(f"nvptx64-nvidia-cuda--{code}").runs_on(Target.parse(f"nvptx64-nvidia-cuda--{device}"))
         is fits

@@ -241,7 +241,7 @@ extern "C" __global__ void k(int* out) {
 
 
 def counter_spec() -> Spec:
-    from kerncap.core.code.codeobject import read_code_object
+    from kerncap.core.code.reading import read_code_object
 
     hsaco = compile_source(COUNTER % ("", "7"))
     (variable,) = [x for x in read_code_object(hsaco).variables if x.name == "counter"]

@@ -117,7 +117,7 @@ def test_an_element_of_a_table_of_pointers(make: Make) -> None:
 
 def test_pointers_into_the_code_object(make: Make) -> None:
     """Words that point at a module variable hold where the code object is put back, and not in a variant."""
-    from kerncap.core.code.codeobject import read_code_object
+    from kerncap.core.code.reading import read_code_object
 
     source = """__device__ int v[64];
     extern "C" __global__ void k(int* p, int* out) { out[threadIdx.x] = p[threadIdx.x] + v[0]; }"""
@@ -152,7 +152,7 @@ STALE = """__device__ int v[64];
 @pytest.mark.parametrize("mode", ["default", "strict"])
 def test_pointers_into_the_code_object_that_no_kernel_uses(make: Make, used: int, mode: str) -> None:
     """An old address in captured memory says nothing of a variant that does not go there."""
-    from kerncap.core.code.codeobject import read_code_object
+    from kerncap.core.code.reading import read_code_object
 
     hsaco, base = compile_source(STALE), 0x7D0000000000
     (variable,) = [x for x in read_code_object(hsaco).variables if x.name == "v"]
@@ -188,7 +188,7 @@ VARIABLES = """__constant__ float factor[4]; __device__ int calls; static __devi
 
 def with_variables(make: Make, held: dict[str, np.ndarray]) -> Capture:
     """A capture of VARIABLES; `held` are the values of its variables before the dispatch, where not zero."""
-    from kerncap.core.code.codeobject import read_code_object
+    from kerncap.core.code.reading import read_code_object
 
     hsaco, base = compile_source(VARIABLES), 0x7D0000000000
     variables = read_code_object(hsaco).variables

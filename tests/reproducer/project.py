@@ -12,7 +12,7 @@ import numpy as np
 from hip_tree import FLAGS, Tree, clang
 
 from kerncap.core.capture import manifest, records
-from kerncap.core.code.codeobject import read_code_object
+from kerncap.core.code.reading import read_code_object
 from kerncap.core.extract.reproducer import ReproducerInfo, write_reproducer
 from support.package import APP
 

@@ -19,7 +19,7 @@ from kerncap.core.build.diagnostics import parse
 from kerncap.core.build.recompile import recompile
 from kerncap.core.build.toolchain import CompileError
 from kerncap.core.capture import manifest, records
-from kerncap.core.code.codeobject import read_code_object
+from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import UsageError
 from kerncap.core.extract.reproducer import ReproducerInfo, machine_code, write_reproducer
 from kerncap.core.loop.captures import list_captures

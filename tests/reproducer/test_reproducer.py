@@ -15,7 +15,7 @@ from project import make, program, reproducer
 from kerncap.cli.extract_command import show
 from kerncap.core.build.recompile import recompile
 from kerncap.core.build.toolchain import CompileError
-from kerncap.core.code.codeobject import read_code_object
+from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import DamagedCaptureError, UsageError
 from kerncap.core.extract.extract import ExtractResult
 from kerncap.core.extract.reproducer import machine_code

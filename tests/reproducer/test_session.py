@@ -16,7 +16,7 @@ from project import program, reproducer
 
 from kerncap.core.build.patch import make_patch, write_patch
 from kerncap.core.build.recompile import recompile
-from kerncap.core.code.codeobject import read_code_object
+from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import DeviceError, KerncapError, UsageError, WorkloadError
 from kerncap.core.extract.reproducer import machine_code
 from kerncap.core.judge.verdict import EXIT_CODES

@@ -11,7 +11,7 @@ from hip_tree import Tree
 from project import make, program
 
 from kerncap.core.capture import manifest, records
-from kerncap.core.code.codeobject import read_code_object
+from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import UsageError
 from kerncap.core.extract.reproducer import write_reproducer
 from kerncap.core.judge.validate import validate

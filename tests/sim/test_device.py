@@ -12,7 +12,7 @@ from device_code import ARCHES, KERNELS, assemble, compile_device, link_device, 
 from lanes import Lanes
 from simulator import Failed, Simulator, hidden_arguments
 
-from kerncap.core.code.codeobject import read_code_object
+from kerncap.core.code.reading import read_code_object
 
 SOURCE = Path(__file__).with_name("device_behaviour.hip")
 

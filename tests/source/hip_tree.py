@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kerncap.core.build.toolchain import zig
-from kerncap.core.code.codeobject import Target, read_code_object
+from kerncap.core.code.codeobject import Target
+from kerncap.core.code.reading import read_code_object
 from kerncap.source import SourceFinding, SourceRequest, find_source
 
 TARGET = Target.parse("gfx942")

@@ -10,8 +10,8 @@ import pytest
 import xxhash
 from hip_tree import FLAGS, Tree, clang
 
-from kerncap.core.code.codeobject import read_code_object
 from kerncap.core.code.names import id_text
+from kerncap.core.code.reading import read_code_object
 from kerncap.source.hip.running import Look, RunningCode, look
 
 OLD = '#include "device.h"\n__global__ void attention(float* p) { p[lane()] = 1.0f; }\n'

@@ -14,10 +14,11 @@ import xxhash
 from kerncap.cli.output import emit_json, json_option, plain_table, say
 from kerncap.cli.parameters import PATH
 from kerncap.core.capture import manifest
-from kerncap.core.code.codeobject import CodeObject, Kernel, read_file
+from kerncap.core.code.codeobject import CodeObject, Kernel
 from kerncap.core.code.demangle import demangled, shown_names
 from kerncap.core.code.dwarf import parameters_by_kernel, with_names
 from kerncap.core.code.names import id_text, one_line
+from kerncap.core.code.reading import read_file
 from kerncap.core.errors import DamagedCaptureError, KerncapError, UsageError
 from kerncap.core.loop.captures import open_capture
 from kerncap.core.program.device_words import words_of

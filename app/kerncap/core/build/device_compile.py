@@ -34,7 +34,8 @@ from kerncap.core.build.toolchain import (
     run_tool,
 )
 from kerncap.core.code.bundle import BUNDLE_MAGIC, COMPRESSED_MAGIC, entries
-from kerncap.core.code.codeobject import CodeObject, Target, read_file
+from kerncap.core.code.codeobject import CodeObject, Target
+from kerncap.core.code.reading import read_file
 from kerncap.core.scratch import scratch
 
 _KERNEL = re.compile(

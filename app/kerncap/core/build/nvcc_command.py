@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kerncap.core.build.compile_command import CompileCommand, split_compiler
-from kerncap.core.code.codeobject import Target
-from kerncap.core.code.cubin import runs_on
+from kerncap.core.code.codeobject import Target, sm_runs_on
 from kerncap.core.errors import UsageError
 
 # Short name to long name, of options with a value. Those in _DROPPED are left out of a device-only compile of
@@ -178,7 +177,7 @@ def virtual_arch(command: CompileCommand, target: Target) -> str:
         for code in made
         if code.startswith("compute_") and _number(code) <= _number(target.arch)
     ]
-    fits = [virtual for virtual, made in pairs for code in made if runs_on(code, target.arch)]
+    fits = [virtual for virtual, made in pairs for code in made if sm_runs_on(code, target.arch)]
     ptx = [max(older, key=_number)] if older else []
     chosen = next((v for v in [*exact, *fits, *ptx] if v.startswith("compute_")), None)
     return chosen or target.arch.replace("sm_", "compute_")

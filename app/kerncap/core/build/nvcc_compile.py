@@ -21,7 +21,8 @@ from kerncap.core.build.compile_command import CompileCommand, split_compiler
 from kerncap.core.build.device_compile import Compiled, Probe, parse_dependencies
 from kerncap.core.build.nvcc_command import device_options
 from kerncap.core.build.toolchain import CompileError, Compiler, Finished, run_tool
-from kerncap.core.code.codeobject import Target, read_code_object
+from kerncap.core.code.codeobject import Target
+from kerncap.core.code.reading import read_code_object
 from kerncap.core.device import cuda_toolkit
 from kerncap.core.errors import DeviceError
 from kerncap.core.scratch import scratch

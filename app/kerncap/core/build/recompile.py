@@ -21,7 +21,7 @@ from kerncap.core.build.nvcc_compile import NvccCompile
 from kerncap.core.build.toolchain import CompileError
 from kerncap.core.build.triton_compile import TritonCompile
 from kerncap.core.code.arguments import as_arguments, difference, named_kernel
-from kerncap.core.code.codeobject import read_code_object
+from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import Interrupted, KerncapError, UsageError, explained, unwritable
 from kerncap.core.interrupts import interruptible
 from kerncap.core.units import size

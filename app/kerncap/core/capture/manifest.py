@@ -23,8 +23,9 @@ from kerncap.core.capture.records import (
     RegionFlags,
 )
 from kerncap.core.code.arguments import named_kernel
-from kerncap.core.code.codeobject import Argument, Kernel, read_code_object
+from kerncap.core.code.codeobject import Argument, Kernel
 from kerncap.core.code.names import base_name, id_text
+from kerncap.core.code.reading import read_code_object
 from kerncap.core.code.shape import misshapen
 from kerncap.core.errors import DamagedCaptureError, KerncapError
 from kerncap.core.files import write_json

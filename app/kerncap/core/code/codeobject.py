@@ -12,12 +12,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import msgpack
 
-from kerncap.core.code.bundle import entries, is_amdgpu, open_bytes
+from kerncap.core.code.bundle import is_amdgpu
 from kerncap.core.code.elf import STB_LOCAL, STT_OBJECT, CodeObjectError, Elf
 
 __all__ = [
@@ -28,11 +27,7 @@ __all__ = [
     "Kernel",
     "Target",
     "Variable",
-    "find_kernel",
     "is_declared",
-    "read_code_object",
-    "read_file",
-    "select",
 ]  # fmt: skip
 
 _METADATA_NOTE = 32
@@ -44,6 +39,19 @@ _NOT_VARIABLES = re.compile(r"__hip_cuid_|__hip_gpubin_|__oclc_|__AMDGCN|llvm\.|
 def is_declared(name: str) -> bool:
     """Whether a variable of that name is the program's own, and none that the toolchain adds."""
     return _NOT_VARIABLES.match(name) is None
+
+
+def sm_runs_on(code: str, device: str) -> bool:
+    """Whether a cubin for `code` ("sm_90a") may run on a GPU of arch `device` ("sm_90").
+
+    CUDA C++ Programming Guide, "Binary Compatibility" and "Feature Set Compiler Targets": the same major
+    version and no greater minor one; with the suffix a, that version alone.
+    """
+    mine = re.fullmatch(r"sm_(\d+)(\d)([af]?)", code)
+    theirs = re.fullmatch(r"sm_(\d+)(\d)[af]?", device)
+    if mine is None or theirs is None or mine[1] != theirs[1]:
+        return False
+    return mine[2] == theirs[2] if mine[3] == "a" else int(mine[2]) <= int(theirs[2])
 
 
 @dataclass(frozen=True)
@@ -79,9 +87,7 @@ class Target:
     def runs_on(self, device: Target) -> bool:
         """Whether code for this target may run on a device: same arch, and no feature fixed the other way."""
         if self.triple.startswith("nvptx"):
-            from kerncap.core.code.cubin import runs_on
-
-            return runs_on(self.arch, device.arch)
+            return sm_runs_on(self.arch, device.arch)
         return self.arch == device.arch and all(
             device.features.get(n, on) == on for n, on in self.features.items()
         )
@@ -367,57 +373,3 @@ def _kernel(raw: Mapping[str, Any], source: str) -> Kernel:
         raise CodeObjectError(
             f"{source}: the metadata of kernel {raw.get('.name')!r} is damaged or incomplete ({error!r})."
         ) from error
-
-
-def read_file(path: Path | str) -> Iterator[CodeObject]:
-    """Every code object of a file, one at a time; see kerncap.core.code.bundle for the kinds of file.
-
-    Raises CodeObjectError where the file cannot be read, or holds none.
-    """
-    path = Path(path)
-    from kerncap.core.code.cubin import Cubin, is_cubin  # cubins are code objects to all that reads files
-
-    data = open_bytes(path)
-    if is_cubin(data):
-        yield Cubin(data, str(path))
-        return
-    count = 0
-    for entry in entries(data, str(path)):
-        name = str(path) if entry.size == path.stat().st_size else f"{path} at offset {entry.offset}"
-        count += 1
-        yield CodeObject(entry.data, name, entry.target, entry.offset, entry.compressed)
-    if not count:
-        raise CodeObjectError(f"{path} has offload bundles, but none has code for an AMD GPU.")
-
-
-def read_code_object(path: Path | str) -> CodeObject:
-    """The single code object of a .hsaco or .cubin file. Raises CodeObjectError where the file is of another
-    kind.
-    """
-    from kerncap.core.code.cubin import Cubin, is_cubin
-
-    data = open_bytes(Path(path))
-    return Cubin(data, str(path)) if is_cubin(data) else CodeObject(data, str(path))
-
-
-def find_kernel(path: Path | str, name: str, device: Target | None = None) -> Iterator[CodeObject]:
-    """The code objects of a file that define the kernel of that mangled name, for a device where one is
-    given.
-    """
-    for code_object in read_file(path):
-        if code_object.has_kernel(name) and (device is None or code_object.target.runs_on(device)):
-            yield code_object
-
-
-def select(path: Path | str, device: Target) -> CodeObject:
-    """The code object of a file to run on a device: the one that fixes the most features among those that
-    fit.
-
-    Raises CodeObjectError naming the targets that are there.
-    """
-    found = list(read_file(path))
-    fitting = [c for c in found if c.target.runs_on(device)]
-    if not fitting:
-        there = ", ".join(sorted({c.target.offload_arch for c in found}))
-        raise CodeObjectError(f"{path} has no code for {device.offload_arch}; it has {there}.")
-    return max(fitting, key=lambda c: len(c.target.features))

@@ -225,16 +225,3 @@ class Cubin(CodeObject):
     def has_debug_info(self) -> bool:
         """False: what nvcc -G writes is not read."""
         return False
-
-
-def runs_on(code: str, device: str) -> bool:
-    """Whether a cubin for `code` ("sm_90a") may run on a GPU of arch `device` ("sm_90").
-
-    CUDA C++ Programming Guide, "Binary Compatibility" and "Feature Set Compiler Targets": the same major
-    version and no greater minor one; with the suffix a, that version alone.
-    """
-    mine = re.fullmatch(r"sm_(\d+)(\d)([af]?)", code)
-    theirs = re.fullmatch(r"sm_(\d+)(\d)[af]?", device)
-    if mine is None or theirs is None or mine[1] != theirs[1]:
-        return False
-    return mine[2] == theirs[2] if mine[3] == "a" else int(mine[2]) <= int(theirs[2])

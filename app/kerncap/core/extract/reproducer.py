@@ -28,8 +28,9 @@ from kerncap.core.build.nvcc_compile import resolve_nvcc
 from kerncap.core.build.recompile import recompile
 from kerncap.core.build.toolchain import CompileError, Compiler, resolve_compiler
 from kerncap.core.capture import manifest, records
-from kerncap.core.code.codeobject import CodeObject, read_code_object
+from kerncap.core.code.codeobject import CodeObject
 from kerncap.core.code.cubin import Cubin
+from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.extract.templates import render
 from kerncap.core.files import write_atomically

@@ -10,7 +10,8 @@ from kerncap.core.build.compile_file import PRISTINE, CompileFile, layout_of
 from kerncap.core.build.recompile import recompile
 from kerncap.core.build.toolchain import CompileError
 from kerncap.core.capture import records
-from kerncap.core.code.codeobject import CodeObject, read_code_object
+from kerncap.core.code.codeobject import CodeObject
+from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import KerncapError
 from kerncap.core.extract.reproducer import CaptureFacts, ReproducerInfo, machine_code
 from kerncap.core.scratch import scratch

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kerncap.core.capture.records import Capture
-from kerncap.core.code.codeobject import CodeObject, CodeObjectError, Kernel, read_code_object
+from kerncap.core.code.codeobject import CodeObject, CodeObjectError, Kernel
+from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import DamagedCaptureError, UsageError
 from kerncap.core.judge.pointees import Pointed, follow
 from kerncap.core.judge.store_width import stored_type

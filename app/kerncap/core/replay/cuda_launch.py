@@ -12,8 +12,9 @@ from pathlib import Path
 
 from kerncap.core.capture.records import Capture
 from kerncap.core.code.arguments import as_arguments, difference
-from kerncap.core.code.codeobject import CodeObjectError, Kernel, Target, read_code_object
+from kerncap.core.code.codeobject import CodeObjectError, Kernel, Target
 from kerncap.core.code.cubin import Cubin
+from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import UsageError
 from kerncap.core.replay.launch import Launch
 from kerncap.core.replay.module_variables import check_variables

@@ -12,7 +12,7 @@ import re
 
 from kerncap.core.build.compile_file import CompileFile
 from kerncap.core.capture.records import Capture
-from kerncap.core.code.codeobject import read_code_object
+from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import KerncapError
 from kerncap.core.replay.launch import Launch
 

@@ -14,14 +14,8 @@ from pathlib import Path
 from kerncap.core.build.staleness import find_variant, newer_source
 from kerncap.core.capture.records import Capture
 from kerncap.core.code.arguments import difference, named_kernel
-from kerncap.core.code.codeobject import (
-    Argument,
-    CodeObject,
-    CodeObjectError,
-    Kernel,
-    Target,
-    read_code_object,
-)
+from kerncap.core.code.codeobject import Argument, CodeObject, CodeObjectError, Kernel, Target
+from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import UsageError
 from kerncap.core.replay.module_variables import check_variables
 from kerncap.core.triton.triton_launch import Shape, variant_shape

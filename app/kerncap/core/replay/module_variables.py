@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kerncap.core.capture.records import Capture
-from kerncap.core.code.codeobject import CodeObject, CodeObjectError, Variable, read_code_object
+from kerncap.core.code.codeobject import CodeObject, CodeObjectError, Variable
 from kerncap.core.code.cubin import Cubin
 from kerncap.core.code.elf import SHT_NOBITS, SHT_RELA
+from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import UsageError
 
 _RELA = struct.Struct("<QQq")

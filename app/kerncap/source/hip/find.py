@@ -18,8 +18,9 @@ from kerncap.core.build.compile_command import CompileCommand, with_defines
 from kerncap.core.build.device_compile import DeviceCompile, Probe
 from kerncap.core.build.diagnostics import first_error_text
 from kerncap.core.build.toolchain import CompileError
-from kerncap.core.code.codeobject import CodeObject, read_code_object, read_file
+from kerncap.core.code.codeobject import CodeObject
 from kerncap.core.code.dwarf import KernelDebug, kernel_debug
+from kerncap.core.code.reading import read_code_object, read_file
 from kerncap.core.errors import DeviceError, KerncapError
 from kerncap.source.finding import Definition, SourceFinding, SourceRequest
 from kerncap.source.hip.cache import cached_probe

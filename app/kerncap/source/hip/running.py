@@ -17,9 +17,10 @@ from pathlib import Path
 import xxhash
 
 from kerncap.core.build.compile_command import CompileCommand
-from kerncap.core.code.codeobject import CodeObject, read_file
+from kerncap.core.code.codeobject import CodeObject
 from kerncap.core.code.dwarf import kernel_debug
 from kerncap.core.code.names import id_text
+from kerncap.core.code.reading import read_file
 from kerncap.core.errors import KerncapError
 from kerncap.source.hip.database import find_databases, load
 from kerncap.source.hip.lexer import symbol_words

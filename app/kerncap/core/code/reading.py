@@ -1,0 +1,65 @@
+"""Code objects out of files of any kind: AMD's and NVIDIA's, alone or in bundles and executables.
+
+Cubins are code objects to all that reads files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from kerncap.core.code.bundle import entries, open_bytes
+from kerncap.core.code.codeobject import CodeObject, CodeObjectError, Target
+from kerncap.core.code.cubin import Cubin, is_cubin
+
+
+def read_file(path: Path | str) -> Iterator[CodeObject]:
+    """Every code object of a file, one at a time; see kerncap.core.code.bundle for the kinds of file.
+
+    Raises CodeObjectError where the file cannot be read, or holds none.
+    """
+    path = Path(path)
+
+    data = open_bytes(path)
+    if is_cubin(data):
+        yield Cubin(data, str(path))
+        return
+    count = 0
+    for entry in entries(data, str(path)):
+        name = str(path) if entry.size == path.stat().st_size else f"{path} at offset {entry.offset}"
+        count += 1
+        yield CodeObject(entry.data, name, entry.target, entry.offset, entry.compressed)
+    if not count:
+        raise CodeObjectError(f"{path} has offload bundles, but none has code for an AMD GPU.")
+
+
+def read_code_object(path: Path | str) -> CodeObject:
+    """The single code object of a .hsaco or .cubin file. Raises CodeObjectError where the file is of another
+    kind.
+    """
+
+    data = open_bytes(Path(path))
+    return Cubin(data, str(path)) if is_cubin(data) else CodeObject(data, str(path))
+
+
+def find_kernel(path: Path | str, name: str, device: Target | None = None) -> Iterator[CodeObject]:
+    """The code objects of a file that define the kernel of that mangled name, for a device where one is
+    given.
+    """
+    for code_object in read_file(path):
+        if code_object.has_kernel(name) and (device is None or code_object.target.runs_on(device)):
+            yield code_object
+
+
+def select(path: Path | str, device: Target) -> CodeObject:
+    """The code object of a file to run on a device: the one that fixes the most features among those that
+    fit.
+
+    Raises CodeObjectError naming the targets that are there.
+    """
+    found = list(read_file(path))
+    fitting = [c for c in found if c.target.runs_on(device)]
+    if not fitting:
+        there = ", ".join(sorted({c.target.offload_arch for c in found}))
+        raise CodeObjectError(f"{path} has no code for {device.offload_arch}; it has {there}.")
+    return max(fitting, key=lambda c: len(c.target.features))
