@@ -17,14 +17,24 @@ import numpy.typing as npt
 from kerncap.core.judge import floats
 from kerncap.core.judge.dtypes import FLOATS, SIZES, TypeMap
 from kerncap.core.judge.elements import Elements, describe, elements
-from kerncap.core.judge.mismatches import Mismatches, relative_error
-from kerncap.core.judge.variation import Variation, hold
+from kerncap.core.judge.mismatches import (
+    Mismatches,
+    absolute_error,
+    all_finite,
+    numbers,
+    relative_error,
+    relative_to,
+)
+from kerncap.core.judge.variation import Held, Variation, hold
 from kerncap.core.replay.replayer import NO_DATA, Differences
 
-_HISTOGRAM = ("1", "2", "3-4", "5-16", "17-256", "257-65536", "more")
-_HISTOGRAM_EDGES = np.array([1, 2, 4, 16, 256, 65536], np.uint64)
+# Of distances in units in the last place: the largest one that each name stands for.
+_HISTOGRAM = (
+    ("1", 1), ("2", 2), ("3-4", 4), ("5-16", 16), ("17-256", 256), ("257-65536", 65536), ("more", 2**64 - 1),
+)  # fmt: skip
 
 Mask = npt.NDArray[np.bool_]
+Values = floats.Values
 
 
 @dataclass(frozen=True)
@@ -68,10 +78,6 @@ class RegionStats:
     detail: Mismatches = field(default_factory=Mismatches)
     _worst_error: float = -1.0
 
-    def merge_first(self, candidate: dict[str, Any]) -> None:
-        if self.first is None or int(candidate["address"], 16) < int(self.first["address"], 16):
-            self.first = candidate
-
 
 @dataclass
 class Analysis:
@@ -100,49 +106,91 @@ class Analysis:
         return 0 < sum(r.near for r in self.regions.values()) == self.mismatches
 
 
-def _judge_floats(part: Elements, tolerance: Tolerance, stats: RegionStats, judged: Mask) -> Mask:
-    """Which elements fail; `judged` are those that count (the others are masked)."""
-    wanted, found = floats.values(part.expected, part.dtype), floats.values(part.actual, part.dtype)
-    nan_wanted, nan_found = np.isnan(wanted), np.isnan(found)
-    both_nan = nan_wanted & nan_found
-    zeros = (wanted == 0) & (found == 0)
-    finite = np.isfinite(wanted) & np.isfinite(found)
-    with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs(found - wanted)
+@dataclass(frozen=True)
+class _Numbers:
+    """Elements as numbers, and by how much they differ."""
+
+    wanted: Values
+    found: Values
+    error: Values
+    relative: Values
+
+    @staticmethod
+    def of(part: Elements) -> _Numbers | None:
+        wanted, found = numbers(part.expected, part.dtype), numbers(part.actual, part.dtype)
+        if wanted is None or found is None:
+            return None
+        error = absolute_error(wanted, found)
+        return _Numbers(wanted, found, error, relative_to(wanted, found, error))
+
+
+def _judge_floats(
+    part: Elements,
+    its: _Numbers,
+    tolerance: Tolerance,
+    stats: RegionStats,
+    judged: Mask,
+    errors: list[Values],
+) -> Mask:
+    """Which elements fail; `judged` are those that count (the others are masked). Their absolute errors are
+    added to `errors`.
+    """
+    wanted, found, error = its.wanted, its.found, its.error
     distance = floats.ulp_distance(part.expected, part.actual)
-    passes = np.zeros(len(wanted), bool)
-    if not tolerance.bitwise:
-        passes |= both_nan | zeros
+    passes, counted, finite = np.zeros(len(wanted), bool), judged, None
+    if not (all_finite(error) and float(error.min()) > 0):  # else all are finite, and none are two zeros
+        nan_wanted, nan_found = np.isnan(wanted), np.isnan(found)
+        zeros = (wanted == 0) & (found == 0)
+        finite = np.isfinite(wanted) & np.isfinite(found)
+        if not tolerance.bitwise:
+            passes |= nan_wanted & nan_found | zeros
+        stats.new_nans += int(np.count_nonzero(judged & nan_found & ~nan_wanted))
+        stats.signed_zeros += int(np.count_nonzero(judged & zeros))
+        counted = judged & finite & ~zeros
     if tolerance.given:
         close = np.zeros(len(wanted), bool)
         if tolerance.atol > 0 or tolerance.rtol > 0:
             with np.errstate(invalid="ignore", over="ignore"):
                 close |= error <= tolerance.atol + tolerance.rtol * np.abs(wanted)
         if tolerance.ulp > 0:
-            close |= distance <= np.uint64(tolerance.ulp)
-        passes |= finite & close
-    stats.new_nans += int(np.count_nonzero(judged & nan_found & ~nan_wanted))
-    stats.signed_zeros += int(np.count_nonzero(judged & zeros))
-    counted = judged & finite & ~zeros
+            close |= distance <= min(tolerance.ulp, int(np.iinfo(distance.dtype).max))
+        passes |= close if finite is None else finite & close
     if bool(counted.any()):
-        errors = error[counted]
-        stats.max_abs = max(stats.max_abs or 0.0, float(errors.max()))
-        relative = relative_error(part.expected[counted], part.actual[counted], part.dtype)
-        relative = relative[np.isfinite(relative)]  # not where 0 was expected
-        if len(relative):
-            stats.max_rel = max(stats.max_rel or 0.0, float(relative.max()))
-        distances = distance[counted]
-        stats.max_ulp = max(stats.max_ulp or 0, int(distances.max()))
-        with np.errstate(over="ignore"):
-            stats.squares += float(np.square(errors).sum())
-        for i, count in enumerate(np.bincount(np.searchsorted(_HISTOGRAM_EDGES, distances), minlength=7)):
-            if count:
-                stats.ulp_histogram[_HISTOGRAM[i]] = stats.ulp_histogram.get(_HISTOGRAM[i], 0) + int(count)
-        worst = int(np.flatnonzero(counted)[int(errors.argmax())])
-        if float(error[worst]) > stats._worst_error:
-            stats._worst_error = float(error[worst])
-            stats.worst = describe(part, worst)
+        _measure(part, its, distance, stats, counted, errors)
     return ~passes
+
+
+def _measure(
+    part: Elements,
+    its: _Numbers,
+    distance: floats.Bits,
+    stats: RegionStats,
+    counted: Mask,
+    errors: list[Values],
+) -> None:
+    """Adds finite floats that differ to a region's figures."""
+    error, relative = its.error, its.relative
+    if not bool(counted.all()):
+        error, relative, distance = error[counted], relative[counted], distance[counted]
+    errors.append(error)
+    i = int(error.argmax())
+    largest = float(error[i])
+    stats.max_abs = max(stats.max_abs or 0.0, largest)
+    if largest > stats._worst_error:
+        stats._worst_error = largest
+        stats.worst = describe(part, int(np.flatnonzero(counted)[i]))
+    if not all_finite(relative):
+        relative = relative[np.isfinite(relative)]  # not where 0 was expected
+    if len(relative):
+        stats.max_rel = max(stats.max_rel or 0.0, float(relative.max()))
+    farthest = int(distance.max())
+    stats.max_ulp = max(stats.max_ulp or 0, farthest)
+    below = 0
+    for name, edge in _HISTOGRAM:
+        up_to = len(distance) if farthest <= edge else int(np.count_nonzero(distance <= edge))
+        if up_to > below:
+            stats.ulp_histogram[name] = stats.ulp_histogram.get(name, 0) + up_to - below
+        below = up_to
 
 
 def analyse(
@@ -162,31 +210,45 @@ def analyse(
     for part in elements(differences, types):
         stats = result.regions.setdefault(part.region, RegionStats(part.region))
         stats.dtype = part.layout.name if stats.dtype in ("", part.layout.name) else "mixed"
-        held = hold(part, variations, reference=reference)
-        counts = ~held.varies | held.outside
-        fails = counts & _judge_floats(part, tolerance, stats, counts) if part.dtype in FLOATS else counts
-        size = SIZES[part.dtype]
-        stats.differing_bytes += len(part.addresses) * size
-        stats.masked_bytes += int(np.count_nonzero(held.varies)) * size
-        count = int(np.count_nonzero(fails))
-        stats.mismatches += count
-        stats.mismatch_bytes += count * size
-        stats.near += int(np.count_nonzero(fails & held.near))
-        stats.tolerated += int(np.count_nonzero(~fails & ~held.varies))
-        if count:
-            first = int(np.flatnonzero(fails)[0])
-            candidate = describe(part, first)
-            if held.outside[first] and held.low[first] <= held.high[first]:
-                candidate["range"] = [float(held.low[first]), float(held.high[first])]
-            stats.merge_first(candidate)
-        _detail(part, stats, counts, fails)
+        errors: list[Values] = []
+        for block in part.blocks():
+            _judge(block, hold(block, variations, reference=reference), tolerance, stats, errors)
+        if errors:
+            squares = np.concatenate(errors)
+            with np.errstate(over="ignore"):
+                stats.squares += float(np.square(squares, out=squares).sum())
+    for stats in result.regions.values():
+        found = stats.ulp_histogram
+        stats.ulp_histogram = {name: found[name] for name, _ in _HISTOGRAM if name in found}
     return result
 
 
-def _detail(part: Elements, stats: RegionStats, counted: Mask, fails: Mask) -> None:
-    """Adds the elements that count to the bounded record of where and by how much they differ."""
-    chosen = np.flatnonzero(counted)
-    if len(chosen) == 0:
-        return
-    errors = relative_error(part.expected[chosen], part.actual[chosen], part.dtype)
-    stats.detail.add(part.addresses[chosen], errors, fails[chosen], lambda i: describe(part, int(chosen[i])))
+def _judge(
+    part: Elements, held: Held, tolerance: Tolerance, stats: RegionStats, errors: list[Values]
+) -> None:
+    """Adds elements to what is known of their region."""
+    counts = ~held.varies | held.outside
+    fails, its = counts, _Numbers.of(part)
+    if its is not None and part.dtype in FLOATS:
+        fails = counts & _judge_floats(part, its, tolerance, stats, counts, errors)
+    size = SIZES[part.dtype]
+    stats.differing_bytes += len(part.addresses) * size
+    stats.masked_bytes += int(np.count_nonzero(held.varies)) * size
+    count = int(np.count_nonzero(fails))
+    stats.mismatches += count
+    stats.mismatch_bytes += count * size
+    stats.near += int(np.count_nonzero(fails & held.near))
+    stats.tolerated += int(np.count_nonzero(~fails & ~held.varies))
+    first = int(fails.argmax())
+    if count and (stats.first is None or int(part.addresses[first]) < int(stats.first["address"], 16)):
+        stats.first = describe(part, first)
+        if held.outside[first] and held.low[first] <= held.high[first]:
+            stats.first["range"] = [float(held.low[first]), float(held.high[first])]
+    relative = relative_error(part.expected, part.actual, part.dtype) if its is None else its.relative
+    if bool(counts.all()):
+        stats.detail.add(part.addresses, relative, fails, lambda i: describe(part, i))
+    elif bool(counts.any()):
+        chosen = np.flatnonzero(counts)
+        stats.detail.add(
+            part.addresses[chosen], relative[chosen], fails[chosen], lambda i: describe(part, int(chosen[i]))
+        )

@@ -62,17 +62,20 @@ def values(bits: Bits, dtype: str) -> Values:
         return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
 
 
-def _ordered(bits: Bits) -> npt.NDArray[np.int64]:
-    """Integers in the order of the numbers, neighbours one apart; both zeros are 0."""
+def _ordered(bits: Bits) -> npt.NDArray[Any]:
+    """Integers of the same size in the order of the numbers, neighbours one apart; both zeros are 0."""
     width = bits.dtype.itemsize * 8
-    magnitude = (bits & bits.dtype.type((1 << (width - 1)) - 1)).astype(np.uint64).view(np.int64)
-    negative = (bits >> bits.dtype.type(width - 1)) != 0
-    ordered: npt.NDArray[np.int64] = np.where(negative, -magnitude, magnitude)
+    signed = bits.view(f"i{bits.dtype.itemsize}")
+    sign = signed >> (width - 1)  # 0 or -1
+    ordered: npt.NDArray[Any] = signed & ((1 << (width - 1)) - 1)
+    ordered ^= sign
+    ordered -= sign
     return ordered
 
 
-def ulp_distance(a: Bits, b: Bits) -> npt.NDArray[np.uint64]:
+def ulp_distance(a: Bits, b: Bits) -> Bits:
     """How many representable numbers lie between each pair, plus one; 0 where they are equal."""
     x, y = _ordered(a), _ordered(b)
-    high, low = np.maximum(x, y).view(np.uint64), np.minimum(x, y).view(np.uint64)
-    return high - low  # modulo 2**64, which the true distance never reaches
+    distance: Bits = np.maximum(x, y).view(a.dtype)
+    distance -= np.minimum(x, y).view(a.dtype)  # modulo 2**width, which the true distance never reaches
+    return distance

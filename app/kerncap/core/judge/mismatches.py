@@ -8,6 +8,7 @@ scale.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,45 @@ Addresses = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.float64]
 
 
+def numbers(bits: npt.NDArray[Any], dtype: str) -> Numbers | None:
+    """What the bits are as float64; None of what is no number (pointers, bytes, truth values)."""
+    if dtype in FLOATS:
+        return floats.values(bits, dtype)
+    if dtype[0] in "iu":
+        return bits.view(f"<{dtype[0]}{SIZES[dtype]}").astype(np.float64)
+    return None
+
+
+def absolute_error(a: Numbers, b: Numbers) -> Numbers:
+    """|b - a|, with NaN and infinity where arithmetic has them."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        error: Numbers = b - a
+    return np.abs(error, out=error)
+
+
+def relative_to(a: Numbers, b: Numbers, error: Numbers) -> Numbers:
+    """`relative_error` of numbers, of which `error` is the absolute one."""
+    with np.errstate(all="ignore"):
+        relative: Numbers = np.abs(a)
+        np.divide(error, relative, out=relative)
+    if all_finite(relative):
+        return relative
+    finite = np.isfinite(a) & np.isfinite(b)
+    # The difference of two large numbers may be beyond the range, though their ratio is not.
+    large = finite & np.isinf(relative) & (a != 0)
+    with np.errstate(all="ignore"):
+        relative[large] = np.abs(b[large] / a[large] - 1.0)
+    relative[(a == 0) & (b == 0)] = 0.0
+    relative[~finite] = np.inf
+    relative[(np.isnan(a) & np.isnan(b)) | (~finite & (a == b))] = 0.0
+    return relative
+
+
+def all_finite(errors: Numbers) -> bool:
+    """Whether none of some absolute values is infinite or NaN."""
+    return len(errors) == 0 or float(errors.max()) < np.inf
+
+
 def relative_error(expected: npt.NDArray[Any], actual: npt.NDArray[Any], dtype: str) -> Numbers:
     """|actual - expected| / |expected| of elements given by their bits: the one definition of a relative
     error, here and in `max_rel`.
@@ -34,30 +74,28 @@ def relative_error(expected: npt.NDArray[Any], actual: npt.NDArray[Any], dtype: 
     other is not the same, and for what is no number (pointers, bytes, truth values) and differs; 0 where both
     are zero or both NaN.
     """
-    if dtype in FLOATS:
-        a, b = floats.values(expected, dtype), floats.values(actual, dtype)
-    elif dtype[0] in "iu":
-        kind = np.dtype(f"<{dtype[0]}{SIZES[dtype]}")
-        a, b = expected.view(kind).astype(np.float64), actual.view(kind).astype(np.float64)
-    else:
+    a, b = numbers(expected, dtype), numbers(actual, dtype)
+    if a is None or b is None:
         return np.where(expected != actual, np.inf, 0.0)
-    finite = np.isfinite(a) & np.isfinite(b)
-    with np.errstate(all="ignore"):
-        error: Numbers = np.abs(b - a) / np.abs(a)
-        # The difference of two large numbers may be beyond the range, though their ratio is not.
-        large = finite & np.isinf(error) & (a != 0)
-        error[large] = np.abs(b[large] / a[large] - 1.0)
-    error[(a == 0) & (b == 0)] = 0.0
-    error[~finite] = np.inf
-    error[(np.isnan(a) & np.isnan(b)) | (~finite & (a == b))] = 0.0
-    return error
+    return relative_to(a, b, absolute_error(a, b))
+
+
+def _least(exponent: int) -> float:
+    """The smallest number of which log10, as it is rounded, is `exponent` or more."""
+    bound = 10.0**exponent
+    while math.log10(math.nextafter(bound, 0.0)) >= exponent:
+        bound = math.nextafter(bound, 0.0)
+    return bound
+
+
+# The histogram's names, and the least error of each, from the largest on.
+_DECADES = [("1", _least(0)), *((f"1e{i}", _least(i)) for i in range(-1, _LEAST_DECADE, -1))]
+_REST = f"1e{_LEAST_DECADE}"
 
 
 def decade(error: float) -> str:
     """The histogram's name of an error: "1e-7" for 1e-7 up to 1e-6; "1" for 1 and more."""
-    if error >= 1.0:
-        return "1"
-    return f"1e{int(np.clip(np.floor(np.log10(error)), _LEAST_DECADE, -1))}"
+    return next((name for name, least in _DECADES if error >= least), _REST)
 
 
 @dataclass
@@ -71,10 +109,23 @@ class ErrorMap:
     cells: Numbers = field(default_factory=lambda: np.zeros(0))
 
     def add(self, addresses: Addresses, errors: Numbers) -> None:
-        """Takes in elements in any order."""
+        """Takes in elements in any order; in rising order it takes least time."""
         if len(addresses) == 0:
             return
-        low, high = int(addresses.min()), int(addresses.max())
+        if not bool((addresses[1:] >= addresses[:-1]).all()):
+            order = np.argsort(addresses, kind="stable")
+            addresses, errors = addresses[order], errors[order]
+        low, high = int(addresses[0]), int(addresses[-1])
+        self._cover(low, high)
+        first, last = (low - self.start) >> self.shift, (high - self.start) >> self.shift
+        borders = self.start + (np.arange(first + 1, last + 1, dtype=np.uint64) << np.uint64(self.shift))
+        starts = np.concatenate(([0], np.searchsorted(addresses, borders), [len(addresses)]))
+        some = np.flatnonzero(starts[1:] > starts[:-1])
+        found = np.minimum(np.maximum.reduceat(errors, starts[some]), 1.0)
+        self.cells[first + some] = np.maximum(self.cells[first + some], found)
+
+    def _cover(self, low: int, high: int) -> None:
+        """Has the map reach from `low` to `high` at least, with larger cells where it takes them."""
         if len(self.cells):
             low = min(low, self.start)
             high = max(high, self.start + (len(self.cells) << self.shift) - 1)
@@ -82,12 +133,13 @@ class ErrorMap:
         while (high >> shift) - (low >> shift) >= MOST_CELLS:
             shift += 1
         first = low >> shift
-        fresh = np.zeros((high >> shift) - first + 1)
+        count = (high >> shift) - first + 1
+        if (shift, count) == (self.shift, len(self.cells)):
+            return
+        fresh = np.zeros(count)
         if len(self.cells):
             old = (np.arange(len(self.cells)) + (self.start >> self.shift)) >> (shift - self.shift)
             np.maximum.at(fresh, old - first, self.cells)
-        at = (addresses >> np.uint64(shift)).astype(np.int64) - first
-        np.maximum.at(fresh, at, errors)
         self.start, self.shift, self.cells = first << shift, shift, fresh
 
     def to_json(self, region_address: int) -> dict[str, Any]:
@@ -120,22 +172,35 @@ class Mismatches:
     ) -> None:
         """Elements that differ. `fails` are those listed one by one, `describe` gives the i-th of them."""
         self.differing += len(addresses)
-        self.map.add(addresses, np.minimum(errors, 1.0))
-        counted = errors[errors > 0]
-        if len(counted):
-            exponents = np.clip(np.floor(np.log10(counted)), _LEAST_DECADE, 0).astype(int)
-            for exponent, count in zip(*np.unique(exponents, return_counts=True), strict=True):
-                name = "1" if exponent >= 0 else f"1e{exponent}"
-                self.histogram[name] = self.histogram.get(name, 0) + int(count)
-        chosen = np.flatnonzero(fails)
+        self.map.add(addresses, errors)
+        self._count(errors)
         if len(self.elements) >= MOST_ELEMENTS:
-            last = int(self.elements[-1]["address"], 16)
-            chosen = chosen[addresses[chosen] < np.uint64(last)]
+            fails = fails & (addresses < np.uint64(int(self.elements[-1]["address"], 16)))
+        chosen = np.flatnonzero(fails)
+        if len(chosen) == 0:
+            return
         for i in chosen[:MOST_ELEMENTS]:
             relative = float(f"{errors[i]:.6g}") if np.isfinite(errors[i]) else "inf"
             self.elements.append(describe(int(i)) | {"relative": relative})
         self.elements.sort(key=lambda e: int(e["address"], 16))
         del self.elements[MOST_ELEMENTS:]
+
+    def _count(self, errors: Numbers) -> None:
+        left = int(np.count_nonzero(errors > 0))
+        largest = float(errors.max()) if left else 0.0
+        counted = 0
+        for name, least in _DECADES:
+            if counted == left:
+                return
+            if largest >= least:
+                so_far = int(np.count_nonzero(errors >= least))
+                self._add(name, so_far - counted)
+                counted = so_far
+        self._add(_REST, left - counted)
+
+    def _add(self, name: str, count: int) -> None:
+        if count:
+            self.histogram[name] = self.histogram.get(name, 0) + count
 
     def ordered_histogram(self) -> dict[str, int]:
         """Smallest errors first."""

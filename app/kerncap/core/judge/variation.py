@@ -299,10 +299,13 @@ def hold(part: Elements, items: Sequence[Variation], *, reference: bool = False)
     count = len(part.addresses)
     varies, outside, near = np.zeros(count, bool), np.zeros(count, bool), np.zeros(count, bool)
     low, high = np.full(count, np.inf), np.full(count, -np.inf)
+    alike = [*_alike(part, items)]
+    if not alike:
+        return Held(varies, outside, near, low, high)
     is_float = part.dtype in FLOATS
     wanted = floats.values(part.expected, part.dtype) if is_float else np.zeros(0)
     found = floats.values(part.actual, part.dtype) if is_float else np.zeros(0)
-    for item in _alike(part, items):
+    for item in alike:
         at, hit = item.find(part.addresses)
         hit &= ~varies  # the first that has an element answers for it
         varies |= hit
