@@ -22,7 +22,7 @@ from kerncap.core.loop.candidates import CandidateResult, CandidatesResult, Sour
 from kerncap.core.triton.triton_record import TritonRecord
 from kerncap.source.triton.variant import write_variant
 from kerncap.tui.settings import Remembered
-from kerncap.tui.workbench import configuration
+from kerncap.tui.workbench import configuration, configuration_text
 from tui.workbench.workbench_stage import Bench, FakeBench, Result, workbench
 
 VARIANT = """import triton
@@ -40,6 +40,9 @@ def pinned():
         "options": {'enable_fp_fusion': True},
     }
 """
+
+
+FIGURES = ["replayed", "time", "verdict", "changed", "max", "abs"]
 
 
 def candidate(bm: int, warps: int, ms: float, *, chosen: bool = False, **more: Any) -> dict[str, Any]:
@@ -360,6 +363,66 @@ async def test_time_and_difference_are_in_view(triton: Path, tries: Tries, size:
             view = bench.screen.views.view("config")
             at = bench.shows("config").splitlines().index(line)
             assert at - view.scroll_offset.y < view.size.height
+
+
+def many(record: dict[str, Any]) -> dict[str, Any]:
+    """Eight candidates that differ in four values, and all the options that a backend has."""
+    values = [(16 << i % 4, 32 << i % 3, 1 << i % 4, i % 5) for i in range(8)]
+    record["candidates"] = [
+        {
+            **candidate(0, 0, 1.0 + i, chosen=i == 1),
+            "constexprs": {"BM": "128", "BN": str(n), "BK": str(k)},
+            "options": {"num_warps": str(warps), "num_stages": str(stages)},
+        }
+        for i, (n, k, warps, stages) in enumerate(values)
+    ]
+    record["options"] |= {f"option_{i}_of_the_backend": "('ieee', 'tf32')" for i in range(12)}
+    return record
+
+
+async def test_a_low_and_narrow_screen_has_the_candidates_in_view_and_the_rest_below(triton: Path) -> None:
+    (triton / "capture/triton.json").write_text(json.dumps(many(row())))
+    async with workbench(triton, size=(80, 24)) as bench:
+        await bench.attempts(1)
+        await bench.pilot.press("6")
+        await shown(bench, "pinned")
+        view = bench.screen.views.view("config")
+        lines = bench.shows("config").splitlines()
+        assert max(map(len, lines)) <= view.size.width  # nothing is beside the screen
+        heading = next(i for i, line in enumerate(lines) if line.startswith("candidates"))
+        await bench.until(lambda: heading + 10 <= view.size.height)  # and its columns, and eight rows
+        assert view.scroll_offset.y == 0
+        assert any("of_the_backend" in line for line in lines[heading:])
+        assert not any("of_the_backend" in line for line in lines[:heading])
+        await bench.pilot.press("end")
+        await bench.until(lambda: view.scroll_offset.y + view.size.height >= len(lines))
+        await bench.pilot.press("1")  # the attempts have their lines again
+        await bench.until(lambda: bench.screen.table.size.height == 6)
+
+
+def test_a_table_is_closer_before_it_takes_two_lines(triton: Path) -> None:
+    record = many(row())
+    (triton / "capture/triton.json").write_text(json.dumps(record))
+    read = configuration.read_configuration(triton)
+    assert read is not None
+    tried = tuple(
+        replace(t, result=replace(t.result, median_ns=20123.0, verdict="IDENTICAL", changed_share=0.1165))
+        for t in read.tried
+    )
+    for width, height, headings, rows in (
+        (110, 14, ["BN", "BK", "num_warps", "num_stages", *FIGURES, "in", "program", "programs"], 8),
+        (77, 14, ["BN", "BK", "num_warps", "num_stages", *FIGURES], 8),
+        (64, 14, ["BN", "BK", "warps", "stages", *FIGURES], 8),
+        (77, 40, FIGURES, 16),  # there is room for what the program measured
+        (50, 14, FIGURES, 16),
+    ):
+        made = configuration_text.report(replace(read, tried=tried), width, height)
+        lines = ["".join(str(piece[0]) for piece in line) for line in made]
+        at = next(i for i, line in enumerate(lines) if line.startswith("candidates"))
+        end = next(i for i, line in enumerate(lines) if "chosen by" in line)
+        assert (lines[at + 1].split(), end - at - 2) == (headings, rows)
+        if rows == 8:
+            assert max(map(len, lines[at + 1 : end])) <= width
 
 
 @pytest.mark.skipif(textual_version != DRAWN_WITH, reason=f"pictures were drawn with Textual {DRAWN_WITH}")

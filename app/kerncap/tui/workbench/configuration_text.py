@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 from rich.cells import cell_len
 
@@ -19,14 +20,23 @@ _LABEL = 12
 _FIGURES = ("replayed", "time", "verdict", "changed", "max abs")
 _PROGRAM = ("in program", "programs")
 _VERDICT = _FIGURES.index("verdict")
+_ABOVE = 8  # lines over the rows of the table
+# Shapes of the table: how many of the program's columns, cells between columns, what names lose in front.
+_SHAPES = (*product((2, 1, 0), (2, 1), ("",)), (0, 1, "num_"))
 _PINNED, _CHOSEN = "▸", "◆"
 
 
-def report(found: Configuration | None, width: int) -> list[Line]:
-    """All of the pane."""
+def report(found: Configuration | None, width: int, height: int) -> list[Line]:
+    """All of the pane, and as much of it as can be within `height`."""
     if found is None:
         return [[("This kernel is none of Triton's: it has no pinned configuration.", "dim")]]
-    return [*_pinned(found.pinned, width), [("", "")], *_candidates(found, width)]
+    # What nobody tunes comes last: it is long, and the table is to be in view on a low screen.
+    return [
+        *_pinned(found.pinned, width),
+        [("", "")],
+        *_candidates(found, width, height),
+        *_others(found.pinned, width),
+    ]
 
 
 def _pinned(pinned: Pinned, width: int) -> list[Line]:
@@ -35,14 +45,19 @@ def _pinned(pinned: Pinned, width: int) -> list[Line]:
     lines += _labelled("constexprs", _pairs(pinned.constexprs), width)
     tuned = {name: text for name, text in pinned.options.items() if name in TUNED_OPTIONS}
     lines += _labelled("options", _pairs(tuned), width)
-    others = {name: text for name, text in pinned.options.items() if name not in TUNED_OPTIONS}
-    lines += _labelled("others", _pairs(others), width, "dim")
     for change in pinned.changes:
         text = f"{change.before or 'absent'} → {change.after or 'absent'}"
         lines += _labelled("edited", [f"{change.name}: {text}"], width, "warn")
     if pinned.problem:
         lines += _labelled("edited", [pinned.problem], width, "bad")
     return lines
+
+
+def _others(pinned: Pinned, width: int) -> list[Line]:
+    """The options that only Triton sets."""
+    others = {name: text for name, text in pinned.options.items() if name not in TUNED_OPTIONS}
+    lines = _labelled("others", _pairs(others), width, "dim")
+    return [[("", "")], *lines] if lines else []
 
 
 def _pairs(values: Mapping[str, str]) -> list[str]:
@@ -57,7 +72,7 @@ def _labelled(label: str, texts: list[str], width: int, style: str = "") -> list
     ]
 
 
-def _candidates(found: Configuration, width: int) -> list[Line]:
+def _candidates(found: Configuration, width: int, height: int) -> list[Line]:
     if found.none:
         return [[(CANDIDATES, "heading")], *_said(found.none, width, "dim")]
     names = dict.fromkeys(name for tried in found.tried for name in tried.values)
@@ -68,7 +83,7 @@ def _candidates(found: Configuration, width: int) -> list[Line]:
         lines += _said(edited_text(found.source.edited), width, "warn")
     if found.saved_since:
         lines += _said("The source was saved since: these replays are of what it was before.", width, "warn")
-    lines += _table(found, varying, width)
+    lines += _table(found, varying, width, height)
     legend = f"{_PINNED} pinned   {_CHOSEN} chosen by the autotuner   time: against the pinned one's"
     lines += _said(legend, width, "dim")
     if same:
@@ -81,8 +96,10 @@ def _candidates(found: Configuration, width: int) -> list[Line]:
     return [*lines, *(_said(found.problem, width, "bad") if found.problem else [])]
 
 
-def _table(found: Configuration, varying: list[str], width: int) -> list[Line]:
-    """A line a candidate; two where the figures have no room beside the values."""
+def _table(found: Configuration, varying: list[str], width: int, height: int) -> list[Line]:
+    """A line a candidate; two where the figures have no room beside the values. On a low screen the program's
+    columns are left out before that.
+    """
     pinned_ns = next((t.result.median_ns for t in found.tried if t.result.captured), None)
     results = [t.result for t in found.tried]
     marks = ["", *map(_marks, results)]
@@ -92,15 +109,17 @@ def _table(found: Configuration, varying: list[str], width: int) -> list[Line]:
     styles = ["accent", *("strong" if result.captured else "" for result in results)]
     verdicts = ["accent", *(verdict_style(r.verdict) if r.verdict else "dim" for r in results)]
     figure_widths = _widths(figures)
-    wide = _widths([[m, *v, *f] for m, v, f in zip(marks, values, figures, strict=True)])
     lines: list[Line] = []
-    if sum(wide) + 2 * (len(wide) - 1) <= width:
-        at = len(varying) + 1
-        rows = [[m, *v, *f, *p] for m, v, f, p in zip(marks, values, figures, program, strict=True)]
+    at = len(varying) + 1
+    low = 2 * len(found.tried) > height - _ABOVE
+    for beside, gap, prefix in _SHAPES if low else _SHAPES[:2]:
+        values[0] = [name.removeprefix(prefix) for name in varying]
+        rows = [[m, *v, *f, *p[:beside]] for m, v, f, p in zip(marks, values, figures, program, strict=True)]
         widths = _widths(rows)
-        for row, style, verdict in zip(rows, styles, verdicts, strict=True):
-            lines.append(_row(row, widths, style, {at + _VERDICT: verdict}))
-        return lines
+        if sum(widths) + gap * (len(widths) - 1) <= width:
+            for row, style, verdict in zip(rows, styles, verdicts, strict=True):
+                lines.append(_row(row, widths, style, {at + _VERDICT: verdict}, gap))
+            return lines
     lines.append([("  ", ""), *_row(figures[0], figure_widths, "accent", {})])
     for index, tried in enumerate(found.tried, 1):
         text = ", ".join(_pairs({name: tried.values.get(name, "-") for name in varying}))
@@ -116,12 +135,14 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
 
 
-def _row(cells: Sequence[str], widths: Sequence[int], style: str, others: Mapping[int, str]) -> Line:
+def _row(
+    cells: Sequence[str], widths: Sequence[int], style: str, others: Mapping[int, str], gap: int = 2
+) -> Line:
     line: list[tuple[str, str]] = []
     for at, (cell, width) in enumerate(zip(cells, widths, strict=True)):
         left = at in others or cell == _FIGURES[_VERDICT] or (at == 0 and cell[:1] in ("", _PINNED, _CHOSEN))
         text = fitted(cell, width, "left" if left else "right")
-        line += [("  " if at else "", ""), (text, others.get(at, style))]
+        line += [(" " * gap if at else "", ""), (text, others.get(at, style))]
     return line
 
 

@@ -38,6 +38,7 @@ class WorkbenchScreen(Commands):
     WorkbenchScreen #result.-stale:ansi { text-opacity: 100%; text-style: dim; }
     WorkbenchScreen #attempts { height: 6; }
     WorkbenchScreen #tabs { height: 1; padding: 0 1; background: $panel; }
+    WorkbenchScreen.-low.-configuration #attempts { height: 3; }
     WorkbenchScreen.-high #attempts { height: 9; }
     WorkbenchScreen.-higher #attempts { height: 12; }
     """
@@ -244,6 +245,7 @@ class WorkbenchScreen(Commands):
     def draw_state(self) -> None:
         """The lines of state, after anything happened."""
         busy = self.busy
+        self.set_class(self.views.beside == "config", "-configuration")
         result = self.query_one("#result", Static)
         result.update(result_line(self.model, self.shown.row, self.trouble, self.size.width - 2))
         result.set_class(busy, "-stale")

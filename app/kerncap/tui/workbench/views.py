@@ -162,7 +162,7 @@ class Views(Horizontal):
                 lines = [*[[(t, "bad")] for t in wrap(text, width)], *(lines if found else [])]
             view.set_lines(lines)
         elif name == "config":
-            view.set_lines(configuration_text.report(self.configuration, width))
+            view.set_lines(configuration_text.report(self.configuration, width, height))
         elif shown.sides is not None:
             view.set_lines(texts.compare(shown.sides, shown.diff, width))
         else:
