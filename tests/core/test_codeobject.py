@@ -247,7 +247,8 @@ def test_what_is_no_code_object_is_told(tmp_path: Path, objects: dict[str, Path]
         (text, "no code object"),
         (host, "without a GPU"),
         (empty, "empty"),
-        (tmp_path, "cannot be"),
+        (tmp_path, "is a directory"),
+        (tmp_path / ("n" * 300), "cannot be read"),
     ):
         with pytest.raises(CodeObjectError, match=message):
             list(read_file(path))

@@ -20,6 +20,7 @@ from kerncap.core.code.dwarf import parameters_by_kernel, with_names
 from kerncap.core.code.names import id_text, one_line
 from kerncap.core.code.reading import read_file
 from kerncap.core.errors import DamagedCaptureError, KerncapError, UsageError
+from kerncap.core.files import what_is
 from kerncap.core.loop.captures import open_capture
 from kerncap.core.program.device_words import words_of
 from kerncap.core.units import duration, size
@@ -180,7 +181,7 @@ def _capture(path: Path, as_json: bool) -> int:
 def command(path: str, as_json: bool) -> Any:
     """Show a capture (its bytes are checked), or the kernels of a code object, a bundle or a program."""
     where = Path(path)
-    if not where.exists():
+    if not what_is(where):
         raise UsageError(f"{path} does not exist")
     if (where.name in _PARTS or _STRIPE.fullmatch(where.name)) and (where.parent / _PARTS[0]).is_file():
         raise UsageError(f"{path} is a part of a capture: kerncap inspect {where.parent} shows it")

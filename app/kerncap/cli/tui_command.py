@@ -10,6 +10,7 @@ import click
 
 from kerncap.cli.output import device_option
 from kerncap.core.errors import UsageError
+from kerncap.core.files import check_directory
 from kerncap.core.program.workload import parse_command
 
 
@@ -45,8 +46,8 @@ def command(
             "`kerncap profile`, `extract` and `watch`"
         )
     parsed = parse_command(program, cmd) if program or cmd else None
-    if source_dir is not None and not Path(source_dir).is_dir():
-        raise UsageError(f"source directory {source_dir} does not exist, or is no directory")
+    if source_dir is not None:
+        check_directory(source_dir, "source directory")
     if directory is not None:
         from kerncap.core.loop.captures import open_capture
 

@@ -13,14 +13,48 @@ from typing import Any
 
 from kerncap.core.errors import UsageError, unwritable
 
+A_FILE, AN_EMPTY_FILE, A_DIRECTORY, A_SOCKET = "a file", "an empty file", "a directory", "a socket"
+_KINDS = (
+    (stat.S_ISDIR, A_DIRECTORY),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, A_SOCKET),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def what_is(path: str | os.PathLike[str]) -> str:
+    """What is at a path, for a sentence; "" where there is nothing. UsageError where that is hidden."""
+    try:
+        info = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        try:
+            return f"a link to {os.readlink(path)}, which does not exist"
+        except OSError:
+            return ""
+    except OSError as error:
+        raise UsageError(f"{os.fspath(path)} cannot be read: {error.strerror}") from None
+    for is_one, words in _KINDS:
+        if is_one(info.st_mode):
+            return words
+    return A_FILE if info.st_size else AN_EMPTY_FILE
+
+
+def check_directory(path: str | os.PathLike[str], what: str) -> None:
+    """Raises UsageError unless there is a directory at `path`; `what` names the path's part."""
+    found = what_is(path)
+    if found != A_DIRECTORY:
+        told = f"is {found}, no directory" if found else "does not exist"
+        raise UsageError(f"{what} {os.fspath(path)} {told}")
 
 
 def check_writable_target(path: Path) -> None:
     """Raises UsageError if a file cannot be put at `path`, before any work is done for it."""
     try:
-        if path.is_dir():
-            raise UsageError(f"{path} is a directory; name a file")
+        found = what_is(path)
+        if found in (A_DIRECTORY, A_SOCKET):
+            raise UsageError(f"{path} is {found}; name a file")
         if _written_through(path):
             if not os.access(path, os.W_OK):
                 raise UsageError(f"{path} may not be written to")

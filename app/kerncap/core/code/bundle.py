@@ -22,6 +22,8 @@ from pathlib import Path
 import zstandard
 
 from kerncap.core.code.elf import ELF_MAGIC, CodeObjectError, Elf, Section
+from kerncap.core.errors import UsageError
+from kerncap.core.files import A_FILE, what_is
 
 BUNDLE_MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 COMPRESSED_MAGIC = b"CCOB"
@@ -52,14 +54,20 @@ def open_bytes(path: Path) -> memoryview:
     Raises CodeObjectError where the file cannot be read or is empty.
     """
     try:
+        found = what_is(path)
+    except UsageError as error:
+        raise CodeObjectError(error.message) from None
+    if found != A_FILE:
+        raise CodeObjectError(
+            f"{path} {f'is {found}' if found else 'does not exist'}: no code object to read."
+        )
+    try:
         # Without O_NONBLOCK, opening a pipe would wait for a writer.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(fd, "rb") as stream:
             info = os.fstat(stream.fileno())
-            if not stat.S_ISREG(info.st_mode):
-                raise CodeObjectError(f"{path} is no file: no code object to read.")
-            if info.st_size == 0:
-                raise CodeObjectError(f"{path} is empty: no code object to read.")
+            if not stat.S_ISREG(info.st_mode) or info.st_size == 0:  # it has become another meanwhile
+                raise CodeObjectError(f"{path} is no file with something in it: no code object to read.")
             return memoryview(mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ))
     except OSError as error:
         raise CodeObjectError(f"{path} cannot be read: {error.strerror}.") from error

@@ -32,7 +32,7 @@ from kerncap.core.extract.capture_run import (
     run,
 )
 from kerncap.core.extract.first_replay import FirstReplay
-from kerncap.core.files import fsync_tree
+from kerncap.core.files import check_directory, fsync_tree
 from kerncap.core.interrupts import interruptible
 from kerncap.core.loop.captures import check_output, disk_bytes, free_bytes, free_output, transaction
 from kerncap.core.native import REPLAYER, REPLAYER_CUDA, native_path
@@ -120,8 +120,8 @@ def check_request(
     if memory not in ("reachable", "all"):
         raise UsageError(f"memory {memory!r} is neither reachable nor all")
     check_seconds("timeout", timeout)
-    if source_dir is not None and not Path(source_dir).is_dir():
-        raise UsageError(f"source directory {os.fspath(source_dir)} does not exist, or is no directory")
+    if source_dir is not None:
+        check_directory(source_dir, "source directory")
     for define in defines:
         if not _DEFINE.match(define):
             raise UsageError(f"-D {define!r} is no NAME or NAME=VALUE")

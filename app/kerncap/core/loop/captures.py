@@ -21,7 +21,7 @@ from kerncap.core.capture import manifest, records
 from kerncap.core.capture.records import Capture
 from kerncap.core.code.names import matching, one_line
 from kerncap.core.errors import DamagedCaptureError, UsageError, unwritable
-from kerncap.core.files import fsync_directory
+from kerncap.core.files import A_DIRECTORY, fsync_directory, what_is
 from kerncap.core.interrupts import settle
 from kerncap.core.loop.keeping import put_aside, worked_on
 from kerncap.core.program.control import process_start
@@ -249,10 +249,14 @@ def check_output(output: Path, force: bool) -> None:
     except OSError as error:
         raise UsageError(f"{one_line(str(output), 160)}: {error.strerror}") from None
     if there:
+        found = "a link" if output.is_symlink() else what_is(output)
+        if found != A_DIRECTORY:
+            raise UsageError(
+                f"{output} is {found}; --force replaces only what an extraction has made, "
+                "-o names another place"
+            )
         if not force:
             raise UsageError(f"{output} exists already; --force replaces it, -o names another place")
-        if output.is_symlink() or not output.is_dir():
-            raise UsageError(f"{output} is no directory; --force replaces only what an extraction has made")
         try:
             replaceable = not os.listdir(output) or (output / "capture" / "capture.bin").exists()
         except OSError as error:

@@ -22,6 +22,7 @@ import numpy as np
 from kerncap.core.code import layout
 from kerncap.core.code.layout import CaptureState, MemoryMode, RequestKind
 from kerncap.core.errors import DeviceError, UsageError, unwritable
+from kerncap.core.files import check_directory
 from kerncap.core.scratch import owned_prefix, sweep
 from kerncap.core.scratch import process_start as process_start
 
@@ -159,6 +160,7 @@ class Session:
         """Opens a session that was made earlier (with `kerncap env --session`); leaving it keeps the
         directory.
         """
+        check_directory(directory, "session")
         try:
             info = os.lstat(directory / "control")
         except OSError as error:

@@ -17,6 +17,7 @@ from kerncap.core.code.arguments import difference, named_kernel
 from kerncap.core.code.codeobject import Argument, CodeObject, CodeObjectError, Kernel, Target
 from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import UsageError
+from kerncap.core.files import A_FILE, what_is
 from kerncap.core.replay.module_variables import check_variables
 from kerncap.core.triton.triton_launch import Shape, variant_shape
 from kerncap.core.units import by
@@ -88,18 +89,19 @@ def emptied_launch(capture: Capture) -> Launch:
 def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
     """The kernel of the same symbol in `hsaco`, with the captured grid, workgroup and arguments.
 
-    Raises UsageError: no such file, no code object, another arch, no such kernel, other arguments, more LDS
-    than the device has, a workgroup that the kernel was not compiled for, module variables whose captured
-    value it has no place for.
+    Raises UsageError: no such file, or none that has something in it, no code object, another arch, no such
+    kernel, other arguments, more LDS than the device has, a workgroup that the kernel was not compiled for,
+    module variables whose captured value it has no place for.
     """
     path = find_variant(capture, hsaco)
     made = "optimized.cubin" if capture.cuda_launch else "optimized.hsaco"
-    if path.is_dir():
+    found = what_is(path)
+    if not found:
+        raise UsageError(f"{hsaco}: there is no such file; `make recompile` writes {made}")
+    if found != A_FILE:
         there = (path / made).is_file()
         such = Path(hsaco, made) if there else f"the {made} of `make recompile`"
-        raise UsageError(f"{hsaco} is a directory; --hsaco takes a code object, such as {such}")
-    if not path.is_file():
-        raise UsageError(f"{hsaco}: there is no such file; `make recompile` writes {made}")
+        raise UsageError(f"{hsaco} is {found}; --hsaco takes a code object, such as {such}")
     changed = newer_source(path)
     if changed is not None:
         raise UsageError(

@@ -19,7 +19,7 @@ import numpy as np
 from kerncap.core.capture import records
 from kerncap.core.device.devices import Device
 from kerncap.core.errors import InconclusiveError, UsageError, unwritable
-from kerncap.core.files import write_json
+from kerncap.core.files import A_DIRECTORY, what_is, write_json
 from kerncap.core.replay import timing
 from kerncap.core.replay.launch import captured_launch, variant_launch
 from kerncap.core.replay.replayer import Replayer, Variant
@@ -248,6 +248,10 @@ def replay(
     """
     if iterations is not None and iterations < 1:
         raise UsageError(f"iterations: {iterations} is not at least 1")
+    if dump is not None and what_is(dump) not in ("", A_DIRECTORY):
+        raise UsageError(
+            f"{os.fspath(dump)} is {what_is(dump)}; the memory is written to a directory (--dump)"
+        )
     own = None
     if replayer is None:
         replayer = own = Replayer(records.read(os.fspath(directory)), device, limit_s=limit_s)
