@@ -46,8 +46,10 @@ lint: $(TOOLS)
 	$(BIN)/mypy
 	find native -name '*.h' -o -name '*.cpp' | grep -v '/tables/' | xargs $(BIN)/clang-format --dry-run --Werror
 
+# Side by side, but for those of the terminal UI: a person's terminal has a core for itself.
 test: $(TOOLS) $(INSTALLED) lint
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -m 'not slow' --ignore=tests/tui -n $(JOBS) --maxprocesses=8 --dist=loadscope
+	$(BIN)/python -m pytest -m 'not slow' tests/tui
 
 test-slow: $(TOOLS) $(INSTALLED)
 	$(BIN)/python -m pytest -m slow

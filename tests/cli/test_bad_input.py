@@ -235,7 +235,9 @@ sys.exit(main())
 
 
 @pytest.mark.parametrize("numbers", ["[15]", "[15, 15, 15]", "[1, 15, 2]", "[2, 15]"])
-@pytest.mark.parametrize(("module", "after"), [("cli", "cli.entry"), ("cli.recompile", "core.recompile")])
+@pytest.mark.parametrize(
+    ("module", "after"), [("cli", "cli.entry"), ("cli.recompile", "core.build.recompile")]
+)
 def test_signals_while_it_is_being_loaded_are_130(module: str, after: str, numbers: str) -> None:
     text = EARLY.replace("MODULE", module).replace("AFTER", after).replace("NUMBERS", numbers)
     environment = {**os.environ, "PYTHONPATH": str(APP)}
