@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kerncap.triton_hook.compile_variant import Refused, _configuration
+from kerncap.triton_hook.compile_variant import Refused, _configuration, left_out
 
 RECORD = {
     "options": {"num_warps": "8", "num_ctas": "1", "kpack": "1", "warp_size": "64"},
@@ -85,6 +85,18 @@ def test_so_is_what_the_kernel_and_the_backend_have_besides() -> None:
         (within("signature", xx="i32"), "'signature' in pinned() has 'xx', which nothing takes"),
         (without("specialized", specialised={}), "did you mean 'specialized'?"),
         (without("attributes"), "pinned() no longer has attributes"),
+        (
+            {**pinned(), "constexprs": {}},
+            "'constexprs' in pinned() no longer has 'VARIANT'; captured was VARIANT=1",
+        ),
+        (
+            {**pinned(), "specialized": {}},
+            "'specialized' in pinned() no longer has 'n'; captured was n=1",
+        ),
+        (
+            {**pinned(), "signature": {"n": "constexpr", "VARIANT": "constexpr"}},
+            "'signature' in pinned() no longer has 'x'; captured was x='*fp32'",
+        ),
         (without("options", options=None), "'options' in pinned() is None, no dictionary"),
         (None, "pinned() returns None, no dictionary"),
     ],
@@ -102,3 +114,29 @@ def test_a_grid_that_no_launch_has_is_refused(grid: Any) -> None:
     with pytest.raises(Refused) as caught:
         read(without("grid", grid=grid))
     assert f"'grid' in pinned() is {grid!r}: it is one to three whole numbers" in str(caught.value)
+
+
+def test_an_argument_may_become_one_of_run_time_or_go() -> None:
+    """And a candidate's value stands for one that is left out."""
+    at_run_time = {**pinned(), "specialized": {}, "signature": {**pinned()["signature"], "n": "i32"}}
+    assert read(at_run_time)[0] == {"VARIANT": 1}
+    assert read({**pinned(), "constexprs": {}}, constexprs={"VARIANT": "2"})[0]["VARIANT"] == 2
+    module = types.SimpleNamespace(pinned=lambda: {**pinned(), "specialized": {}, "constexprs": {}})
+    kernel = types.SimpleNamespace(arg_names=["x"])
+    assert _configuration(RECORD, module, kernel, TAKEN, {})[1] == {}
+
+
+def test_options_that_are_left_out_are_named_where_the_default_is_another() -> None:
+    record = {"options": {**RECORD["options"], "debug": "('a', 'b')", "extern_libs": "()", "gone": "1"}}
+    used = types.SimpleNamespace(num_warps=4, num_ctas=1, kpack=1, warp_size=64, debug=["a", "b"])
+    taken = {**TAKEN, "extern_libs": TAKEN["debug"]}
+
+    def found(*given: str) -> Any:
+        return left_out(record, set(given), taken, used, {})
+
+    assert found() == [("num_warps", "8", 4)]
+    assert found("num_warps") == []
+    used.kpack = 2
+    assert found("num_warps", "num_ctas") == [("kpack", "1", 2)]
+    used.debug = ["a"]
+    assert found("num_warps", "kpack") == [("debug", "('a', 'b')", ["a"])]

@@ -15,6 +15,7 @@ from fake_machine import FakeGpu
 
 import kerncap
 from kerncap.cli.entry import run as command_line
+from kerncap.core.build.diagnostics import parse
 from kerncap.core.build.recompile import recompile
 from kerncap.core.build.toolchain import CompileError
 from kerncap.core.capture import records
@@ -256,6 +257,29 @@ def test_what_nothing_takes_in_pinned_is_refused_by_name(tmp_path: Path) -> None
             recompile(tmp_path / "o")
         assert said in caught.value.output
         assert not (tmp_path / "o" / "optimized.cubin").exists()
+
+
+def test_an_option_that_pinned_no_longer_has_is_told_with_what_is_used_instead(tmp_path: Path) -> None:
+    """And only where Triton's default is another: num_stages=3 is what it takes anyway."""
+    extract("tuned", tmp_path / "o", *program("tuned"))
+    variant = tmp_path / "o" / "kernel_variant.py"
+    text = variant.read_text()
+    assert recompile(tmp_path / "o").warnings == ""
+    for line in ('        "num_warps": 8,\n', '        "num_stages": 3,\n'):
+        assert line in text
+        text = text.replace(line, "")
+    variant.write_text(text)
+    at = text[: text.index("def pinned(")].count("\n") + 1
+    (told,) = parse(recompile(tmp_path / "o").warnings)
+    assert (told.severity, told.line) == ("warning", at)
+    assert told.message == (
+        "pinned() no longer has 'num_warps'; captured was num_warps=8, and it is compiled with Triton's "
+        "default, num_warps=4"
+    )
+    variant.write_text(text.replace("'VARIANT': 1,", ""))
+    with pytest.raises(CompileError) as caught:
+        recompile(tmp_path / "o")
+    assert "'constexprs' in pinned() no longer has 'VARIANT'; captured was VARIANT=1" in caught.value.output
 
 
 def test_more_scratch_memory_than_was_captured_is_refused(tmp_path: Path) -> None:

@@ -139,6 +139,19 @@ def test_the_pinned_configuration_is_one_edit(extract: Extract, tmp_path: Path) 
     assert "FAIL" in make("validate", out, code=1)
 
 
+def test_an_option_that_is_left_out_is_told_with_the_default(extract: Extract, tmp_path: Path) -> None:
+    extract("attention_kernel", "kernels.py", "attention")
+    out = tmp_path / "out"
+    edit(out, ('        "num_warps": 2,\n', ""), ("            'kpack': 1,\n", ""))
+    said = make("recompile", out)
+    (warning,) = (line for line in said.splitlines() if "warning:" in line)
+    assert warning.endswith(
+        "warning: pinned() no longer has 'num_warps'; captured was num_warps=2, and it is compiled with "
+        "Triton's default, num_warps=4"
+    )
+    assert "IDENTICAL" in make("validate", out)
+
+
 def test_values_are_kept_exactly(extract: Extract, tmp_path: Path) -> None:  # S7
     extract("modules_kernel", "modules.py")
     text = (tmp_path / "out" / "kernel_variant.py").read_text()

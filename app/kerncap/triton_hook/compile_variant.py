@@ -182,6 +182,57 @@ def _check_names(record, pinned, parameters, taken):
                 raise Refused(f"pinned() has {name!r} twice: in {group!r}, and elsewhere", name)
 
 
+def _check_values(record, pinned, parameters, laid_over):
+    """What a parameter that is still there was captured with is not simply left out. Raises Refused."""
+    for name, text in record["signature"].items():
+        if name in parameters and name not in pinned["signature"]:
+            raise Refused(
+                f"'signature' in pinned() no longer has {name!r}; captured was {name}={text}", "signature"
+            )
+    given = {*pinned["constexprs"], *pinned["specialized"], *laid_over}
+    for name, text in record["constexprs"].items():
+        if (
+            name in parameters
+            and name not in given
+            and pinned["signature"].get(name, "constexpr") == "constexpr"
+        ):
+            group = "constexprs" if name in record["declared"] else "specialized"
+            raise Refused(f"{group!r} in pinned() no longer has {name!r}; captured was {name}={text}", group)
+
+
+def _same(one, other):
+    """Whether two values are one option: Triton makes tuples of lists and lists of tuples."""
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return one == other or (one != one and other != other)
+
+
+def left_out(record, given, kinds, used, names):
+    """(name, captured expression, value in use) of the options that pinned() no longer has, where Triton's
+    default is another than what was captured. `used`: the backend's options as they are compiled with.
+    """
+    found = []
+    for name, text in record["options"].items():
+        # Libraries that Triton brings are not in pinned(): elsewhere they have another place.
+        if name in given or name == "extern_libs" or not (name in kinds and kinds[name].init):
+            continue
+        value = getattr(used, name, None)
+        if not _same(value, eval(text, names)):
+            found.append((name, text, value))
+    return found
+
+
+def _warn_of_defaults(directory, found):
+    """As compilers say it; Triton itself says nothing."""
+    for name, text, value in found:
+        place = "{}:{}:{}".format(*_in_pinned(directory, "options" if name not in _TOP else None))
+        print(
+            f"{place}: warning: pinned() no longer has {name!r}; captured was {name}={text}, "
+            f"and it is compiled with Triton's default, {name}={value!r}",
+            file=sys.stderr,
+        )
+
+
 def _whole_grid(grid):
     """Three positive numbers. Raises Refused."""
     try:
@@ -202,6 +253,7 @@ def _configuration(record, module, kernel, taken, override):
     if not isinstance(pinned, dict):
         raise Refused(f"pinned() returns {pinned!r}, no dictionary")
     _check_names(record, pinned, kernel.arg_names, taken)
+    _check_values(record, pinned, kernel.arg_names, override.get("constexprs", {}))
     names = module.__dict__
     constexprs = dict(pinned["specialized"], **pinned["constexprs"])
     options = dict(pinned["options"], **{name: pinned[name] for name in _TOP if name in pinned})
@@ -238,13 +290,17 @@ def build(directory, output, override):
         _restore(record, module)
         target = GPUTarget(*record["target"])
         kernel = getattr(module, record["function"])
-        kinds = type(make_backend(target).parse_options({})).__dataclass_fields__
+        backend = make_backend(target)
+        kinds = type(backend.parse_options({})).__dataclass_fields__
         pinned, constexprs, options, grid = _configuration(record, module, kernel, kinds, override)
         keys = {(eval(key) if key.startswith("(") else key): value for key, value in constexprs.items()}
         dropped = [name for name in options if name not in kinds]
         if dropped and triton.__version__ != record["triton"]:
             print("It takes no {}".format(", ".join(dropped)), file=sys.stderr)
+        given = set(options)
         options = {name: value for name, value in options.items() if name in kinds and kinds[name].init}
+        used = backend.parse_options(dict(options))
+        _warn_of_defaults(directory, left_out(record, given, kinds, used, module.__dict__))
         source = ASTSource(kernel, pinned["signature"], keys, _attributes(record, pinned))
         made = triton.compile(source, target=target, options=options)
         binary = made.kernel
