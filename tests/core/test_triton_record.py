@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kerncap.core.errors import DamagedCaptureError
-from kerncap.core.triton import triton_choice, triton_record
+from kerncap.core.triton import triton_choice, triton_descriptors, triton_record
 from kerncap.triton_hook.elf_text import text_digest
 
 CUBIN = (Path(__file__).parent / "cubins" / "kernels.cubin").read_bytes()
@@ -67,7 +67,7 @@ def test_by_the_code_object(place: tuple[Path, Path]) -> None:
     found = triton_record.read(capture)
     assert found is not None
     assert found.code_object == hashlib.sha256(CUBIN).hexdigest()
-    assert found.pointers == ["fp16", None, "bf16"]
+    assert triton_descriptors.pointers(found) == ["fp16", None, "bf16"]
 
 
 def test_by_the_instructions_where_the_driver_hands_out_another_file(place: tuple[Path, Path]) -> None:

@@ -37,7 +37,15 @@ def _counters(
 def _candidates(
     directory: str, cache: str, iterations: int | None, limit_s: float, device: str | None, as_json: bool
 ) -> int:
-    from kerncap.core.loop.candidates import HEADINGS, LEFT, CandidateResult, candidates, cells, edited_text
+    from kerncap.core.loop.candidates import (
+        HEADINGS,
+        LEFT,
+        CandidateResult,
+        cached_text,
+        candidates,
+        cells,
+        edited_text,
+    )
 
     def show(row: CandidateResult) -> None:
         note(f"{row.configuration}: {row.problem or row.verdict}")
@@ -52,6 +60,8 @@ def _candidates(
     say(f"{one_line(result.kernel)} on {result.device}, {len(result.rows)} configurations{simulated}")
     if result.edited:
         say(edited_text(result.edited))
+    if result.cached:
+        say(cached_text(any(row.program_ms is not None for row in result.rows)))
     say(plain_table(HEADINGS, [cells(row) for row in result.rows], left=LEFT))
     if not result.tuned:
         note("the capture was made before the autotuner had chosen: --dispatch N takes a later one")

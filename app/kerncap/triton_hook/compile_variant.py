@@ -2,9 +2,9 @@
 
     python compile_variant.py DIR OUTPUT [OVERRIDE]
 
-OVERRIDE is JSON: {"constexprs": {name: expression}, "options": {...}, "grid": [x, y, z]}, laid over what
-pinned() returns. Writes the code object to OUTPUT and how it is launched to OUTPUT.launch.json. The user's
-Triton cache is neither read nor written.
+OVERRIDE is JSON: {"constexprs": {name: expression}, "options": {...}, "signature": {...}, "grid": [x, y, z]},
+laid over what pinned() returns. Writes the code object to OUTPUT and how it is launched to
+OUTPUT.launch.json. The user's Triton cache is neither read nor written.
 """
 
 import difflib
@@ -248,6 +248,28 @@ def _whole_grid(grid):
     return numbers + [1] * (3 - len(numbers))
 
 
+def _check_descriptors(record, signature, constexprs, names):
+    """TMA descriptors that come as maps are the captured launch's, with their block shape. Raises Refused."""
+    kept = {}
+    for name, text in record["signature"].items():
+        kind = eval(text, names)
+        if "nvTmaDesc" in text or ("tensordesc" in text and record.get("tensor_maps", True)):
+            kept[name] = kind
+        if name in kept and signature.get(name) != kind:
+            raise Refused(
+                f"{name!r} in pinned() is {signature.get(name)!r}, but the captured launch has a TMA "
+                f"descriptor that was made for {kind!r}: its block shape cannot be changed here",
+                name,
+            )
+    captured = {name: eval(text, names) for name, text in record["constexprs"].items()}
+    if "nvTmaDesc" in kept.values() and constexprs != captured:
+        print(
+            "{}: made by the program for the captured constexprs; block sizes that are in these TMA "
+            "descriptors have to stay".format(", ".join(kept)),
+            file=sys.stderr,
+        )
+
+
 def _configuration(record, module, kernel, taken, override):
     pinned = module.pinned()
     if not isinstance(pinned, dict):
@@ -261,6 +283,9 @@ def _configuration(record, module, kernel, taken, override):
         constexprs[name] = eval(text, names)
     for name, text in override.get("options", {}).items():
         options[name] = eval(text, names)
+    _check_descriptors(record, pinned["signature"], constexprs, names)
+    changed = {name: eval(text, names) for name, text in override.get("signature", {}).items()}
+    pinned = dict(pinned, signature=dict(pinned["signature"], **changed))
     for name, text in record["options"].items():
         if name in pinned["options"] and not (name in taken and taken[name].init):
             value = pinned["options"][name]

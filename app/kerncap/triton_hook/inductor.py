@@ -2,7 +2,7 @@
 
 Inductor compiles in worker processes, or takes a kernel from a cache; code and configuration are what the
 program gets of it. So a kernel is looked at when its launcher is made, in the process that launches it. Of
-torch this uses what 2.7 to 2.13 have in torch._inductor.runtime.triton_heuristics; 2.6 compiles by Triton in
+torch this uses what 2.7 to 2.14 have in torch._inductor.runtime.triton_heuristics; 2.6 compiles by Triton in
 the program itself, which watch.py sees.
 """
 
@@ -11,13 +11,20 @@ import json
 import os
 import sys
 import types
+import weakref
 
-from kerncap_triton_hook import watch
+from kerncap_triton_hook import inductor_cache, watch
 from kerncap_triton_hook.closure import is_jit
 from kerncap_triton_hook.values import Unsupported
 
+# The methods by which a choice is refined; the second is of torch 2.12 and newer.
+_REFINING = ("coordinate_descent_tuning", "_combo_sequential_autotune")
+_LOADED_BEFORE = (
+    "Inductor had the choice in its cache, and had loaded the kernel's module, which lists the "
+    "configurations, before kerncap was there"
+)
 _FRAMES = 8  # between a launcher and the autotuner that asks for it
-_tunings = {}  # id of the autotuner -> its record
+_tunings = weakref.WeakKeyDictionary()  # an autotuner -> its record
 
 
 def _live(tuner):
@@ -102,9 +109,11 @@ def _grid(tuner, config, arguments, keywords):
 
 def _row(tuner, fn, config, milliseconds, arguments, keywords):
     row = watch.candidate(config, fn.arg_names)
+    row["options"].pop("XBLOCK", None)  # Inductor's own word, of a kernel that takes none
     if milliseconds is not None:
         row["times_ms"] = [milliseconds if milliseconds < float("inf") else None]
-    row["grid"] = _grid(tuner, config, arguments, keywords)
+    if arguments is not None:
+        row["grid"] = _grid(tuner, config, arguments, keywords)
     return row
 
 
@@ -113,7 +122,7 @@ def _begins(tuner, arguments, keywords):
     """What is captured while candidates are timed has them beside it, and no choice."""
     fn = _live(tuner)
     rows = [_row(tuner, fn, launcher.config, None, arguments, keywords) for launcher in tuner.launchers]
-    _tunings[id(tuner)] = watch.new_tuning(fn, rows)
+    _tunings[tuner] = watch.new_tuning(fn, rows)
 
 
 @watch.guarded
@@ -125,29 +134,54 @@ def _tuned(tuner, timings, arguments, keywords):
         row = _row(tuner, fn, launcher.config, milliseconds, arguments, keywords)
         row["chosen"] = launcher is best
         rows.append(row)
-    name, document = _tunings.get(id(tuner)) or watch.new_tuning(fn, [])
+    name, document = _tunings.get(tuner) or watch.new_tuning(fn, [])
     document.update(candidates=rows, finished=True)
-    _tunings[id(tuner)] = name, document
+    _tunings[tuner] = name, document
     watch.write(name, document)
 
 
 @watch.guarded
-def _refined(tuner, launcher, arguments, keywords):
-    """Coordinate descent may have found a configuration that was not among the first ones."""
+def _refined(tuner, before, launcher, arguments, keywords):
+    """Coordinate descent, and the tuning of combined kernels, may have found a configuration that was not
+    among the first ones.
+    """
     if launcher is None:
         return
     fn = _live(tuner)
-    name, document = _tunings.get(id(tuner)) or watch.new_tuning(fn, [], finished=True)
-    found = _row(tuner, fn, launcher.config, None, arguments, keywords)
-    rows = document["candidates"]
+    name, document = _tunings.get(tuner) or watch.new_tuning(fn, [], finished=True)
+    _tunings[tuner] = name, document
+    _choose(document["candidates"], _row(tuner, fn, launcher.config, None, arguments, keywords))
+    document["cached"] = document["cached"] and launcher is before
+    watch.write(name, document)
+
+
+@watch.guarded
+def _of_a_cache(tuner, chosen, configs, arguments, keywords):
+    """Nothing is timed here: what there was to choose among is written down all the same. `configs`: None
+    where that is not known; `arguments`: those of a launch, which has the grids, None before there is one.
+    """
+    try:
+        fn = _live(tuner)
+    except Unsupported:
+        return  # then it has no source either, and its record says why
+    rows = [_row(tuner, fn, config, None, arguments, keywords) for config in configs or ()]
+    _choose(rows, _row(tuner, fn, chosen, None, arguments, keywords))
+    name, document = _tunings.get(tuner) or watch.new_tuning(fn, rows, finished=True, cached=True)
+    _tunings[tuner] = name, document
+    document["candidates"] = rows
+    if configs is None:
+        document["missing"] = _LOADED_BEFORE
+    watch.write(name, document)
+
+
+def _choose(rows, found):
+    """Marks the row of the configuration that `found` has, and adds it where there is none."""
     for row in rows:
         row["chosen"] = False
     same = [r for r in rows if (r["constexprs"], r["options"]) == (found["constexprs"], found["options"])]
-    if same:
-        same[0]["chosen"] = True
-    else:
-        rows.append(dict(found, chosen=True))
-    watch.write(name, document)
+    if not same:
+        rows.append(found)
+    (same or [found])[0]["chosen"] = True
 
 
 def _patch_launchers(module, kind):
@@ -168,7 +202,7 @@ def patch_heuristics(module):
     """Every kernel that is loaded is written down, and every choice among configurations."""
     tuner = module.CachingAutotuner
     _patch_launchers(module, tuner)
-    bench, every, descend = tuner.bench, tuner.benchmark_all_configs, tuner.coordinate_descent_tuning
+    bench, every = tuner.bench, tuner.benchmark_all_configs
 
     @functools.wraps(bench)
     def timed(self, *arguments, **keywords):
@@ -182,15 +216,23 @@ def patch_heuristics(module):
         _tuned(self, timings, arguments, keywords)
         return timings
 
-    @functools.wraps(descend)
-    def coordinate_descent_tuning(self, launcher, *arguments, **keywords):
-        found = descend(self, launcher, *arguments, **keywords)
-        _refined(self, found, arguments, keywords)
-        return found
-
     tuner.bench = timed
     tuner.benchmark_all_configs = benchmark_all_configs
-    tuner.coordinate_descent_tuning = coordinate_descent_tuning
+    watch.guarded(inductor_cache.patch)(module, _of_a_cache)
+    for name in _REFINING:
+        original = vars(tuner).get(name)
+        if original is not None:
+            setattr(tuner, name, _refining(original))
+
+
+def _refining(original):
+    @functools.wraps(original)
+    def refine(self, launcher, *arguments, **keywords):
+        found = original(self, launcher, *arguments, **keywords)
+        _refined(self, launcher, found, arguments, keywords)
+        return found
+
+    return refine
 
 
 PATCHES = {"torch._inductor.runtime.triton_heuristics": patch_heuristics}

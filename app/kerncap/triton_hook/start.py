@@ -69,6 +69,7 @@ def _start():
     watch = _module("watch")
     watch.RECORDS = _RECORDS
     watch.TUNING, watch.COMPILED = tuning, compiled  # type: ignore[name-defined]  # noqa: F821
+    _module("inductor_cache")
     inductor = _module("inductor")
     patches = {**watch.PATCHES, **inductor.PATCHES}
     patches = {name: watch.guarded(patch) for name, patch in patches.items()}

@@ -121,6 +121,8 @@ def record(binary, metadata, source, variables=None):
         "target": _target(metadata.target),
         "shared": getattr(metadata, "shared", None),
         "scratch": getattr(metadata, "global_scratch_size", None),
+        # Whether descriptors made by the host come as maps, which hold the block shape themselves.
+        "tensor_maps": bool(getattr(metadata, "tensordesc_meta", None)),
         "environment": {
             key: value
             for key, value in {**os.environ, **(variables or {})}.items()
@@ -224,8 +226,10 @@ def whole_grid(grid, names):
     return numbers + [1] * (3 - len(numbers))
 
 
-def new_tuning(fn, rows, finished=False):
-    """(file name, document) of a tuning of the JIT function `fn`; written down."""
+def new_tuning(fn, rows, finished=False, cached=False):
+    """(file name, document) of a tuning of the JIT function `fn`; written down. `cached`: the choice came
+    from a cache, nothing is timed.
+    """
     with _lock:
         _tunings[0] += 1
         number = _tunings[0]
@@ -234,6 +238,7 @@ def new_tuning(fn, rows, finished=False):
         "module": fn.fn.__module__,
         "function": fn.fn.__name__,
         "finished": finished,
+        "cached": cached,
         "candidates": rows,
     }
     name = f"tuning-{os.getpid()}-{number}.json"
@@ -265,7 +270,9 @@ def _tuning_begins(tuner, configs, keywords):
         except Exception:
             row["grid"] = None
         rows.append(row)
-    _open[_key(tuner)] = (*new_tuning(fn, rows), list(configs), {})
+    for row in rows if len(rows) == 1 else ():
+        row["chosen"] = True  # Triton 3.7 and newer launch it at once
+    _open[_key(tuner)] = (*new_tuning(fn, rows, finished=len(rows) == 1), list(configs), {})
 
 
 @guarded
@@ -277,7 +284,8 @@ def _candidate_timed(tuner, config, times):
     for row, other in zip(document["candidates"], configs):
         if other is config:
             values = list(times) if isinstance(times, (list, tuple)) else [times]
-            row["times_ms"] = [float(t) if float(t) < float("inf") else None for t in values]
+            row["times_ms"] = _finite(values)
+            row["descriptors"] = _block_shapes(tuner.nargs)
             measured[id(config)] = values
     if len(measured) == len(configs):
         # As Triton chooses; it says so only after the first launch of what it chose.
@@ -288,6 +296,38 @@ def _candidate_timed(tuner, config, times):
     write(name, document)
 
 
+def _finite(values):
+    return [float(t) if float(t) < float("inf") else None for t in values]
+
+
+def _block_shapes(arguments):
+    """Of descriptors that the host made, by the argument's name: a configuration's hook may set them."""
+    found = {}
+    for name, value in (arguments or {}).items():
+        if hasattr(value, "block_shape") and hasattr(value, "strides"):
+            found[name] = [int(n) for n in value.block_shape]
+    return found
+
+
+@guarded
+def _chosen_by_file(tuner):
+    """Triton read the choice from a file of its cache, with the times that an earlier run had."""
+    found = _open.get(_key(tuner))
+    if found is None:
+        return
+    name, document, configs, _ = found
+    timings = tuner.configs_timings
+    best = str(min(timings, key=timings.get))  # as Triton chooses
+    kept = {str(config): values for config, values in timings.items()}
+    for row, config in zip(document["candidates"], configs):
+        values = kept.get(str(config))
+        if values is not None:
+            row["times_ms"] = _finite(values if isinstance(values, (list, tuple)) else [values])
+        row["chosen"] = str(config) == best
+    document.update(cached=True, finished=True)
+    write(name, document)
+
+
 @guarded
 def _tuning_ends(tuner):
     found = _open.pop(_key(tuner), None)
@@ -295,12 +335,8 @@ def _tuning_ends(tuner):
         return
     name, document, configs, _ = found
     best = getattr(tuner, "best_config", None)
-    kept = getattr(tuner, "configs_timings", None) or {}
     for row, config in zip(document["candidates"], configs):
         row["chosen"] = config is best or (best is not None and str(config) == str(best))
-        if row["times_ms"] is None and config in kept:  # its times came from a file of Triton's
-            values = kept[config]
-            row["times_ms"] = [float(t) for t in (values if isinstance(values, (list, tuple)) else [values])]
     document["finished"] = best is not None
     write(name, document)
 
@@ -330,6 +366,17 @@ def patch_autotuner(module):
             if _open:
                 _tuning_ends(self)
 
+    of_file = getattr(module.Autotuner, "check_disk_cache", None)  # Triton 3.4 and newer
+    if of_file is not None:
+
+        @functools.wraps(of_file)
+        def check_disk_cache(self, *arguments, **keywords):
+            had = of_file(self, *arguments, **keywords)
+            if had:
+                _chosen_by_file(self)
+            return had
+
+        module.Autotuner.check_disk_cache = check_disk_cache
     module.Autotuner.prune_configs = prune_configs
     module.Autotuner._bench = _bench
     module.Autotuner.run = wrapped

@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 import triton
 from torch._inductor.runtime.triton_heuristics import (
+    META,
     CachingAutotuner,
     StaticKernel,
     StaticTritonCompileResult,
@@ -34,10 +35,6 @@ def _triton_helper_fn_add0(a, b):
 def triton_poi_tuned(y, x, a, n, VARIANT: tl.constexpr):
     return _triton_helper_fn_add0(y, x)
 """
-META = {
-    "signature": {"y": "*fp32", "x": "*fp32", "a": "fp32", "n": "i32", "VARIANT": "constexpr"},
-    "configs": [{}],
-}
 how = sys.argv[1]
 folder = tempfile.mkdtemp()
 path = Path(folder) / "cabc.py"

@@ -81,6 +81,17 @@ _SCALARS = {
 }  # fmt: skip
 
 
+def _parts(value) -> list:
+    """A descriptor as Triton's launcher passes it where the GPU has no maps."""
+    import triton
+
+    version = tuple(int(n) for n in triton.__version__.split(".")[:2])
+    sizes = [("i64", n) for n in (*value.shape, *value.strides)]
+    flags = [("i1", 0)] * ((version >= (3, 5)) + (version >= (3, 7)))
+    again = [*(("i32", n) for n in value.shape), *(("i64", n) for n in value.strides)]
+    return [("*", value.base), *sizes, *flags, *again]
+
+
 def launch(function, grid, num_warps: int, shared: int, signature, arguments, scratch: int = 2) -> None:
     """Launches with the arguments that `signature` has (constexprs are none), and `scratch` null pointers
     after them, which Triton's kernels take.
@@ -115,9 +126,12 @@ def install(arch: str = "gfx942"):
             self.metadata = metadata
 
         def __call__(self, x, y, z, stream, function, packed, launch_metadata, enter, leave, *arguments):
-            launch(
-                function, (x, y, z), self.metadata.num_warps, self.metadata.shared, self.signature, arguments
-            )
+            signature, values = [], []
+            for kind, value in zip(self.signature, arguments, strict=True):
+                parts = _parts(value) if kind.startswith("tensordesc") else [(kind, value)]
+                signature += [kind for kind, _ in parts]
+                values += [value for _, value in parts]
+            launch(function, (x, y, z), self.metadata.num_warps, self.metadata.shared, signature, values)
 
     class Utils:
         @staticmethod

@@ -335,6 +335,20 @@ async def test_a_kernel_that_was_not_tuned_says_what_to_do(triton: Path) -> None
         assert "num_warps=2" in bench.shows("config")
 
 
+@pytest.mark.parametrize(
+    ("timed", "said"), [(True, "the times are of the run that filled it"), (False, "it timed none of them")]
+)
+async def test_a_choice_from_a_cache_says_so(timed: bool, said: str, triton: Path) -> None:
+    told = row(cached=True)
+    for one in told["candidates"] if not timed else ():
+        one["times_ms"] = None
+    (triton / "capture/triton.json").write_text(json.dumps(told))
+    async with workbench(triton, size=(160, 50)) as bench:
+        await bench.pilot.press("6")
+        await bench.until(lambda: "candidates" in bench.shows("config"))
+        assert f"The program had its choice from a cache: {said}." in " ".join(bench.shows("config").split())
+
+
 def test_a_kernel_that_cannot_be_rebuilt_has_its_reason(triton: Path) -> None:
     found = row(reason="it was compiled of a .ttir file")
     for name in ("module", "function", "constexprs", "options", "declared", "candidates", "modules"):

@@ -15,6 +15,7 @@ from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import KerncapError
 from kerncap.core.extract.reproducer import CaptureFacts, ReproducerInfo, machine_code
 from kerncap.core.scratch import scratch
+from kerncap.core.triton.triton_descriptors import captured_note
 from kerncap.core.triton.triton_launch import programs
 from kerncap.core.triton.triton_record import TritonRecord
 
@@ -63,6 +64,12 @@ def write_triton(
     plan.write(out)
     progress("rebuilding the unchanged kernel")
     rebuilt, notes = _rebuild(out, plan, captured, facts.code_object)
+    descriptors = captured_note(record)
+    missing = record.row.get("missing")
+    if missing:
+        notes.insert(0, f"The configurations that it was chosen among are not known: {missing}.")
+    if descriptors is not None:
+        notes.insert(0, descriptors)
     notes = [
         f"{name} of the program is not in it: it was {why}." for name, why in record.unresolved.items()
     ] + notes

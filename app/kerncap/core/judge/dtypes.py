@@ -23,7 +23,7 @@ from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import DamagedCaptureError, UsageError
 from kerncap.core.judge.pointees import Pointed, follow
 from kerncap.core.judge.store_width import stored_type
-from kerncap.core.triton import triton_record
+from kerncap.core.triton import triton_descriptors, triton_record
 
 if TYPE_CHECKING:
     from kerncap.core.code.dwarf import ElementType, KernelDebug, Scalar
@@ -419,7 +419,7 @@ def _triton_types(capture: Capture, count: int) -> list[str] | None:
         record = triton_record.read(capture.path)
     except DamagedCaptureError:
         return None
-    pointers = record.pointers if record is not None else []
+    pointers = triton_descriptors.pointers(record) if record is not None else []
     if not pointers or len(pointers) > count:
         return None
     return [*(f"{kind}*" if kind else "" for kind in pointers), *[""] * (count - len(pointers))]

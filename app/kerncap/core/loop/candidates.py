@@ -26,6 +26,7 @@ from kerncap.core.replay.replay import replay
 from kerncap.core.replay.replayer import Replayer
 from kerncap.core.scratch import scratch
 from kerncap.core.triton import triton_record
+from kerncap.core.triton.triton_descriptors import signature_under
 from kerncap.core.triton.triton_launch import programs
 from kerncap.core.triton.triton_record import Candidate, TritonRecord
 from kerncap.core.units import by, duration
@@ -57,6 +58,7 @@ class CandidateResult:
 @dataclass(frozen=True)
 class CandidatesResult:
     """All of them, in the autotuner's order. `tuned`: whether it had finished when the capture was made.
+    `cached`: its choice came from a cache; `program_ms`, if any, is of the run that filled it.
 
     `failure`: where not one of them could be tried, with the exit code of what stopped them.
     """
@@ -66,6 +68,7 @@ class CandidatesResult:
     simulated: bool
     tuned: bool
     rows: tuple[CandidateResult, ...]
+    cached: bool = False
     edited: tuple[str, ...] = ()  # sources that are not as they were extracted: the rows are of the edit
     schema: str = SCHEMA
     failure: KerncapError | None = field(default=None, compare=False)
@@ -111,6 +114,12 @@ def edited_text(edited: Sequence[str]) -> str:
     )
 
 
+def cached_text(timed: bool) -> str:
+    """What somebody who compares the rows has to know of a choice from a cache. `timed`: it has times."""
+    times = "the times are of the run that filled it" if timed else "it timed none of them"
+    return f"The program had its choice from a cache: {times}."
+
+
 def _content(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
@@ -151,6 +160,12 @@ def known_candidates(directory: Path) -> tuple[TritonRecord, list[Candidate]]:
     if record is None:
         raise UsageError(f"{directory}: the captured kernel is none that kerncap saw Triton compile")
     found = record.candidates
+    missing = record.row.get("missing")
+    if missing:
+        raise UsageError(
+            f"{directory}: what this kernel was chosen among is not known: {missing}; change pinned() in "
+            "kernel_variant.py to try another configuration"
+        )
     if not found:
         raise UsageError(
             f"{directory}: the program did not autotune this kernel while it was watched; change pinned() in "
@@ -197,10 +212,11 @@ def candidates(
                 break
             made = Path(place) / f"candidate-{number}{Path(plan.output).suffix}"
             row = _row(record, candidate, programs(capture))
-            problem = _why_not(candidate, row)
+            signature, problem = signature_under(record, candidate)
+            problem = _why_not(candidate, row) or problem
             if problem is None:
                 try:
-                    _build(copy, plan, candidate, made, cancel)
+                    _build(copy, plan, candidate, signature, made, cancel)
                     with turn():
                         timing = replay(
                             directory, made, iterations, cache, time_limit_s=time_limit_s, replayer=replayer
@@ -221,6 +237,7 @@ def candidates(
             replayer.simulated,
             bool(record.row.get("tuned")),
             tuple(rows),
+            record.cached,
             source.edited,
             failure=_failure(directory, rows, codes),
         )
@@ -280,9 +297,18 @@ def _why_not(candidate: Candidate, row: CandidateResult) -> str | None:
 
 
 def _build(
-    directory: Path, plan: CompileFile, candidate: Candidate, made: Path, cancel: threading.Event | None
+    directory: Path,
+    plan: CompileFile,
+    candidate: Candidate,
+    signature: dict[str, str],
+    made: Path,
+    cancel: threading.Event | None,
 ) -> None:
-    override: dict[str, Any] = {"constexprs": candidate.constexprs, "options": candidate.options}
+    override: dict[str, Any] = {
+        "constexprs": candidate.constexprs,
+        "options": candidate.options,
+        "signature": signature,
+    }
     if candidate.grid is not None:
         override["grid"] = list(candidate.grid)
     TritonCompile(directory, plan.command, override, cancel=cancel).build(made)

@@ -124,8 +124,9 @@ def note(capture: Path, pattern: str, kernel_id: str, nth: int, ran_on: bool = F
         return _note_of_id(record, pinned, found, nth, ran_on)
     if not pinned.chosen:
         return None
+    tried = "had its choice from a cache, among" if record.cached else "tried"
     return (
-        f"the autotuner tried {len(found)} configurations of {pattern}; captured is the one that it chose, "
+        f"the autotuner {tried} {len(found)} configurations of {pattern}; captured is the one that it chose, "
         f"{pinned.text}, in dispatch {nth} of that kernel"
     )
 
@@ -147,7 +148,7 @@ def _note_of_id(
             f"captured is {pinned.text}; of the {len(found)} configurations of {name} the autotuner chose "
             f"{best}. The plain name, {name}, takes that one"
         )
-    if ran_on:
+    if ran_on and not record.cached:
         return (
             f"dispatch {nth} may be one by which the autotuner timed {pinned.text}, which it chose: an id "
             f"counts those too. --dispatch N takes a later one; the plain name, {name}, takes the first "

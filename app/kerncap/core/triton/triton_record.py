@@ -47,6 +47,9 @@ _SHAPE = {
     "id?": str,
     "candidates?": [{"constexprs": dict, "options": dict}],
     "tuned?": bool,
+    "cached?": bool,
+    "missing?": str,
+    "tensor_maps?": bool,
 }
 
 
@@ -54,8 +57,9 @@ _SHAPE = {
 class Candidate:
     """A configuration that the autotuner tried, or was about to. Values are Python expressions.
 
-    `times_ms`: what its benchmark gave (median first), empty where it did not run to its end. `grid`: in
-    programs, what the program's grid function gives for it; None where that is not known.
+    `times_ms`: what its benchmark gave (median first), empty where it did not run to its end, or none was
+    made. `grid`: in programs, what the program's grid function gives for it; None where that is not known.
+    `descriptors`: the block shapes of the TMA descriptors that the program made for it, by argument.
     """
 
     constexprs: dict[str, str]
@@ -64,6 +68,7 @@ class Candidate:
     chosen: bool = False
     grid: tuple[int, int, int] | None = None
     problem: str | None = None
+    descriptors: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -91,8 +96,13 @@ class TritonRecord:
         return None if reason is None else str(reason)
 
     @property
+    def cached(self) -> bool:
+        """Whether the autotuner's choice came from a cache: the program timed no candidate."""
+        return bool(self.row.get("cached"))
+
+    @property
     def candidates(self) -> list[Candidate]:
-        """The autotuner's, empty where the program did not tune this kernel."""
+        """The autotuner's, empty where the program did not tune this kernel, nor had a choice in a cache."""
         found = []
         for row in self.row.get("candidates", ()):
             times = tuple(float(t) for t in row.get("times_ms") or () if t is not None)
@@ -105,6 +115,7 @@ class TritonRecord:
                     bool(row.get("chosen")),
                     (int(grid[0]), int(grid[1]), int(grid[2])) if grid else None,
                     row.get("problem"),
+                    {k: tuple(int(n) for n in v) for k, v in (row.get("descriptors") or {}).items()},
                 )
             )
         return found
@@ -117,18 +128,6 @@ class TritonRecord:
             for name, value in values.items()
             if name in self.row[place]
         )
-
-    @property
-    def pointers(self) -> list[str | None]:
-        """Of each argument that the kernel takes at run time, in order: what it points to, in Triton's words
-        ("fp16"), None for what is no pointer.
-        """
-        kinds = [_flat(text) for text in self.row.get("signature", {}).values()]
-        return [kind[1:] if kind.startswith("*") else None for kind in kinds if kind != "constexpr"]
-
-
-def _flat(text: str) -> str:
-    return text.strip("'\"").replace("*k", "*") if text.startswith(("'", '"')) else text
 
 
 _SPOILED = (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
@@ -190,12 +189,15 @@ def _add_tuning(folder: Path, row: dict[str, Any]) -> None:
             tuning = json.loads(path.read_text("utf-8"))
             if (tuning["module"], tuning["function"]) != (row.get("module"), row.get("function")):
                 continue
-            record = TritonRecord({**row, "candidates": tuning["candidates"], "tuned": tuning["finished"]})
+            more = {key: tuning[key] for key in ("cached", "missing") if key in tuning}
+            record = TritonRecord(
+                {**row, "candidates": tuning["candidates"], "tuned": tuning["finished"], **more}
+            )
             at = path.stat().st_mtime_ns
             if any(record.is_pinned(c) for c in record.candidates) and (newest is None or at > newest[0]):
                 newest = at, record.row
     if newest is not None:
-        row["candidates"], row["tuned"] = newest[1]["candidates"], newest[1]["tuned"]
+        row.update(newest[1])
 
 
 def _problem(row: Any) -> str | None:

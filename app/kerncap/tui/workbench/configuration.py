@@ -36,6 +36,7 @@ class Configuration:
     pinned: Pinned
     tried: tuple[Tried, ...] = ()
     tuned: bool = False  # whether the autotuner had chosen when the capture was made
+    cached: bool = False  # its choice came from a cache
     none: str = ""
     running: int | None = None
     problem: str = ""  # why a run ended before its time
@@ -74,7 +75,7 @@ def read_configuration(directory: Path) -> Configuration | None:
         return Configuration(pinned, none=error.message.partition(": ")[2] or error.message)
     found: list[Candidate] = record.candidates
     tried = tuple(Tried({**c.constexprs, **c.options}, row, row) for c, row in zip(found, rows, strict=True))
-    return Configuration(pinned, tried, bool(record.row.get("tuned")))
+    return Configuration(pinned, tried, bool(record.row.get("tuned")), record.cached)
 
 
 class Ran(Message):

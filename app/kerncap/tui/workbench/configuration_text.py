@@ -8,7 +8,7 @@ from itertools import product
 from rich.cells import cell_len
 
 from kerncap.core.build.triton_pinned import TUNED_OPTIONS, VARIANT, Pinned
-from kerncap.core.loop.candidates import CandidateResult, edited_text
+from kerncap.core.loop.candidates import CandidateResult, cached_text, edited_text
 from kerncap.tui.widgets.line_table import fitted
 from kerncap.tui.workbench.configuration import Configuration
 from kerncap.tui.workbench.figures import duration
@@ -88,6 +88,9 @@ def _candidates(found: Configuration, width: int, height: int) -> list[Line]:
     lines += _said(legend, width, "dim")
     if same:
         lines += _said(f"the same in all: {', '.join(same)}", width, "dim")
+    if found.cached:
+        timed = any(t.recorded.program_ms is not None for t in found.tried)
+        lines += _said(cached_text(timed), width, "dim")
     if not found.tuned:
         lines += _said("The autotuner had not chosen yet when the capture was made.", width, "warn")
     for tried in found.tried:
