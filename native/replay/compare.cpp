@@ -129,13 +129,15 @@ void Comparer::compare_window(const Window& window, const RangeSet* scope) {
   const Expectation& item = *window.item;
   const std::uint64_t end = window.begin + window.bytes;
   const std::uint64_t live = item.piece.live + (window.begin - item.piece.captured);
-  const unsigned char* found = memory_.direct(live);
+  Batch batch;
+  batch.begin = window.begin, batch.bytes = window.bytes;
+  batch.found = memory_.direct(live);
   thread_local std::vector<unsigned char> buffer;
   auto fetch = [&] {
-    if (found != nullptr) return;
+    if (batch.found != nullptr) return;
     buffer.resize(window.bytes);
     memory_.read(live, buffer.data(), window.bytes);
-    found = buffer.data();
+    batch.found = buffer.data();
   };
   std::uint64_t compared = 0;
   auto compare_part = [&](std::uint64_t begin, std::uint64_t stop) {
@@ -145,7 +147,7 @@ void Comparer::compare_window(const Window& window, const RangeSet* scope) {
     }
     fetch();
     for_each_part(item, begin, stop, [&](std::uint64_t at, std::uint64_t n, const unsigned char* wanted) {
-      compare_span(item, at, found + (at - window.begin), wanted, n);
+      compare_span(item, at, wanted, n, batch);
       compared += n;
     });
   };
@@ -159,13 +161,15 @@ void Comparer::compare_window(const Window& window, const RangeSet* scope) {
       compare_part(std::max(range->base, window.begin), std::min(range->end(), end));
     }
   }
+  keep(batch);
   const std::lock_guard lock(mutex_);
   result_.compared += compared;
   if (compared != 0) result_.compared_in[item.piece.region] += compared;
 }
 
-void Comparer::compare_span(const Expectation& item, std::uint64_t address, const unsigned char* found,
-                            const unsigned char* wanted, std::uint64_t bytes) {
+void Comparer::compare_span(const Expectation& item, std::uint64_t address, const unsigned char* wanted,
+                            std::uint64_t bytes, Batch& batch) const {
+  const unsigned char* const found = batch.found + (address - batch.begin);
   for (std::uint64_t chunk = 0; chunk < bytes; chunk += kChunk) {
     const std::uint64_t stop = std::min(chunk + kChunk, bytes);
     if (std::memcmp(found + chunk, wanted + chunk, stop - chunk) == 0) continue;
@@ -179,7 +183,7 @@ void Comparer::compare_span(const Expectation& item, std::uint64_t address, cons
       for (std::uint64_t j = i; j < stop && j <= last + kGap; ++j) {
         if (found[j] != wanted[j]) last = j, ++different;
       }
-      emit(item, address + i, address + last + 1, different);
+      add_run(item, address + i, address + last + 1, different, batch);
       i = last + 1;
     }
   }
@@ -193,37 +197,69 @@ void Comparer::compare_slack(const Range& range) {
   outside.piece.captured = outside.piece.live = range.base;
   outside.piece.bytes = range.bytes;
   outside.base = wanted.data();
-  compare_span(outside, range.base, found.data(), wanted.data(), range.bytes);
+  Batch batch;
+  batch.begin = range.base, batch.bytes = range.bytes, batch.found = found.data();
+  compare_span(outside, range.base, wanted.data(), range.bytes, batch);
+  keep(batch);
 }
 
-void Comparer::emit(const Expectation& item, std::uint64_t first, std::uint64_t end,
-                    std::uint64_t different) {
+void Comparer::add_run(const Expectation& item, std::uint64_t first, std::uint64_t end,
+                       std::uint64_t different, Batch& batch) const {
   // Whole blocks, as far as the piece goes, so that the client sees whole elements.
   DiffRun run;
   run.address = std::max(first / kBlock * kBlock, item.piece.captured);
   run.bytes = std::min((end + kBlock - 1) / kBlock * kBlock, item.piece.end()) - run.address;
   run.different = different;
   run.region = item.piece.region;
-  std::vector<unsigned char> data;
   if (data_fd_ >= 0) {
-    data.resize(2 * run.bytes);
-    item.materialise(run.address, run.bytes, data.data());
-    memory_.read(item.piece.live + (run.address - item.piece.captured), data.data() + run.bytes, run.bytes);
-  }
-  const std::lock_guard lock(mutex_);
-  result_.different += run.different;
-  if (data_fd_ >= 0 && data_bytes_ + data.size() <= data_limit_) {
-    run.data_offset = data_bytes_;
-    for (std::size_t done = 0; done < data.size();) {
-      const ssize_t n =
-          ::pwrite(data_fd_, data.data() + done, data.size() - done, static_cast<off_t>(data_bytes_ + done));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) snapshot::throw_io("cannot write", data_path_, errno);
-      done += static_cast<std::size_t>(n);
+    run.data_offset = batch.data.size();
+    batch.data.resize(batch.data.size() + 2 * run.bytes);
+    unsigned char* const wanted = batch.data.data() + run.data_offset;
+    unsigned char* const found = wanted + run.bytes;
+    item.materialise(run.address, run.bytes, wanted);
+    if (run.address >= batch.begin && run.address + run.bytes <= batch.begin + batch.bytes) {
+      std::memcpy(found, batch.found + (run.address - batch.begin), run.bytes);
+    } else {
+      memory_.read(item.piece.live + (run.address - item.piece.captured), found, run.bytes);
     }
-    data_bytes_ += data.size();
   }
-  result_.runs.push_back(run);
+  batch.runs.push_back(run);
+}
+
+// A window's runs and their data at once: a lock and a write for each run would take most of the time where
+// there are many short ones.
+void Comparer::keep(Batch& batch) {
+  if (batch.runs.empty()) return;
+  std::uint64_t offset = 0, kept = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    offset = data_bytes_;
+    for (DiffRun& run : batch.runs) {
+      result_.different += run.different;
+      if (run.data_offset == DiffRun::kNoData) continue;
+      const std::uint64_t bytes = 2 * run.bytes;
+      if (offset + kept + bytes > data_limit_) {
+        run.data_offset = DiffRun::kNoData;
+        continue;
+      }
+      unsigned char* const data = batch.data.data();
+      if (run.data_offset != kept) std::memmove(data + kept, data + run.data_offset, bytes);
+      run.data_offset = offset + kept;
+      kept += bytes;
+    }
+    data_bytes_ += kept;
+    result_.runs.insert(result_.runs.end(), batch.runs.begin(), batch.runs.end());
+  }
+  write_data(batch.data.data(), kept, offset);
+}
+
+void Comparer::write_data(const unsigned char* data, std::uint64_t bytes, std::uint64_t offset) const {
+  for (std::uint64_t done = 0; done < bytes;) {
+    const ssize_t n = ::pwrite(data_fd_, data + done, bytes - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) snapshot::throw_io("cannot write", data_path_, errno);
+    done += static_cast<std::uint64_t>(n);
+  }
 }
 
 }  // namespace kerncap::replay

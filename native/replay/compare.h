@@ -72,10 +72,20 @@ class Comparer {
   };
   std::vector<Window> windows_of(const std::vector<Expectation>& expected, const RangeSet* scope) const;
   void compare_window(const Window& window, const RangeSet* scope);
-  void compare_span(const Expectation& item, std::uint64_t address, const unsigned char* found,
-                    const unsigned char* wanted, std::uint64_t bytes);
+  // Memory as it is, from `begin` on, and the runs in it; `data_offset` is in `data` until they are kept.
+  struct Batch {
+    std::uint64_t begin = 0, bytes = 0;
+    const unsigned char* found = nullptr;
+    std::vector<DiffRun> runs;
+    std::vector<unsigned char> data;
+  };
+  void compare_span(const Expectation& item, std::uint64_t address, const unsigned char* wanted,
+                    std::uint64_t bytes, Batch& batch) const;
   void compare_slack(const Range& range);
-  void emit(const Expectation& item, std::uint64_t first, std::uint64_t end, std::uint64_t different);
+  void add_run(const Expectation& item, std::uint64_t first, std::uint64_t end, std::uint64_t different,
+               Batch& batch) const;
+  void keep(Batch& batch);
+  void write_data(const unsigned char* data, std::uint64_t bytes, std::uint64_t offset) const;
 
   const ReplayMemory& memory_;
   int data_fd_ = -1;
