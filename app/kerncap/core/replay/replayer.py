@@ -46,6 +46,7 @@ from kerncap.core.replay.replies import (
     Variant,
     escape,
     range_list,
+    taken,
     unescape,
 )
 from kerncap.core.scratch import scratch
@@ -479,11 +480,9 @@ class Replayer:
         path = Path(self._scratch.name) / "differences"
         number = self._number(variant)
         reply = self.request("compare", against, scope, number, path, data_limit)
-        data = np.fromfile(path, np.uint8)
-        path.unlink()
         return Differences(
             np.frombuffer(reply.data["runs"], RUN_DTYPE),
-            data,
+            taken(path),
             reply.integer("compared"),
             reply.integer("different"),
             float(reply.values["seconds"]),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 import numpy as np
@@ -97,6 +99,17 @@ def range_list(reply: Reply) -> RangeList:
     return RangeList(
         reply.integer("bytes"), reply.integer("ranges"), np.frombuffer(reply.data["ranges"], RANGES)
     )
+
+
+def taken(path: Path) -> npt.NDArray[np.uint8]:
+    """The bytes of a file that nobody else needs, which is removed. They are mapped, so that pages which
+    have been looked at can go again.
+    """
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else b""
+    path.unlink()
+    return np.frombuffer(mapped, np.uint8)
 
 
 def escape(text: str) -> str:
