@@ -10,7 +10,7 @@ from differences import A, differences
 
 from kerncap.core.judge import compare
 from kerncap.core.judge.compare import EXACT, Tolerance
-from kerncap.core.judge.dtypes import TypeMap, scalar
+from kerncap.core.judge.dtypes import Field, Layout, TypeMap, scalar
 from kerncap.core.judge.variation import Spread, classify, unchecked_bytes, variation_bytes, variations
 
 MakeTypes = Callable[..., TypeMap]
@@ -162,3 +162,29 @@ def test_elements_that_differ_in_some_runs_only(types: MakeTypes, order: tuple[i
     assert found.addresses.tolist() == [A + 12, A + 2800]
     assert found.low.tolist() == [float(right[3]), -2.0]
     assert found.high.tolist() == [7.0, float(right[700])]
+
+
+@pytest.mark.parametrize("shares", [(0.9, 0.9, 0.9), (1, 1, 1), (0, 0.5, 0.02, 1), (0.3, 0, 0.3, 0.6)])
+@pytest.mark.parametrize("layout", ["f32", "i32", "pair"])
+def test_ranges_are_those_of_all_runs(types: MakeTypes, layout: str, shares: tuple[float, ...]) -> None:
+    """Each run differs in so large a share of the elements, in others each time or in all of them."""
+    rng, right = np.random.default_rng(31), application()
+    runs = np.array([np.where(rng.random(1024) < share, right * rng.random(), right) for share in shares])
+    runs = runs.astype(np.float32)
+    pair = Layout("pair", 12, (Field(0, "f32"), Field(4, "f32", 2)))
+    typed = types(pair if layout == "pair" else scalar(layout))
+    found = Spread(typed)
+    for run in runs:
+        found.add(differences(right, run))
+    varying, constant = found.result()
+    moved = (runs != runs[0]).any(axis=0)
+    still = ~moved & (runs[0] != right)
+    assert found.varies is bool(moved.any())
+    for items, chosen in ((varying, moved), (constant, still)):
+        addresses = np.concatenate([item.addresses for item in items] or [np.zeros(0)])
+        assert addresses.tolist() == (A + 4 * np.flatnonzero(chosen)).tolist()
+        if layout != "i32":
+            low = np.concatenate([item.low for item in items] or [np.zeros(0)])
+            high = np.concatenate([item.high for item in items] or [np.zeros(0)])
+            assert low.tolist() == runs.min(axis=0)[chosen].tolist()
+            assert high.tolist() == runs.max(axis=0)[chosen].tolist()

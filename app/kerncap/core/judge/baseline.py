@@ -114,7 +114,7 @@ class BaselineRuns:
         while True:
             done = replays.spread.runs
             if done >= self._wanted:
-                varies = bool(replays.spread.result()[0])
+                varies = replays.spread.varies
                 differs = varies or replays.last.different > 0
                 slow = time.monotonic() - started > _RUNS_SECONDS
                 least = self._wanted + (_MORE_RUNS if differs else 0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ _NEAR = 8.0  # so many times the widening beyond the range, more runs may settle
 
 Mask = npt.NDArray[np.bool_]
 Kinds = npt.NDArray[np.uint8]
+_Entry = TypeVar("_Entry", bound=np.generic)
 
 
 @dataclass
@@ -116,34 +118,44 @@ class _Group:
         runs: int,
     ) -> None:
         """The elements that differed in one more run, after `runs` others."""
-        self._insert(addresses, expected, runs)
-        now = self.expected.copy()
-        now[np.searchsorted(self.addresses, addresses)] = actual
+        if np.array_equal(self.addresses, addresses):  # as a rule: the same elements in every run
+            now = actual
+        else:
+            self._insert(addresses, expected, runs)
+            now = self.expected.copy()
+            now[np.searchsorted(self.addresses, addresses)] = actual
         if runs == 0:
             self.first = now
         self.same &= now == self.first
         self._fold(slice(None), now)
 
     def _insert(self, addresses: Addresses, expected: npt.NDArray[np.generic], runs: int) -> None:
+        at = np.searchsorted(self.addresses, addresses)
         if len(self.addresses):
-            known = np.minimum(np.searchsorted(self.addresses, addresses), len(self.addresses) - 1)
-            fresh = self.addresses[known] != addresses
+            fresh = self.addresses[np.minimum(at, len(self.addresses) - 1)] != addresses
         else:
             fresh = np.ones(len(addresses), bool)
         if not bool(fresh.any()):
             return
-        count = int(np.count_nonzero(fresh))
-        at = np.searchsorted(self.addresses, addresses[fresh])
-        bits = expected[fresh]
-        self.addresses = np.insert(self.addresses, at, addresses[fresh])
-        self.expected = np.insert(self.expected, at, bits)
-        self.first = np.insert(self.first, at, bits)
-        self.same = np.insert(self.same, at, np.ones(count, bool))
-        self.low = np.insert(self.low, at, np.full(count, np.inf))
-        self.high = np.insert(self.high, at, np.full(count, -np.inf))
-        self.kinds = np.insert(self.kinds, at, np.zeros(count, np.uint8))
+        at, bits = at[fresh], expected[fresh]
+        places = at + np.arange(len(at))
+        others = np.ones(len(self.addresses) + len(at), bool)
+        others[places] = False
+
+        def merged(old: npt.NDArray[_Entry], new: npt.NDArray[_Entry] | float) -> npt.NDArray[_Entry]:
+            found = np.empty(len(others), old.dtype)
+            found[places], found[others] = new, old
+            return found
+
+        self.addresses = merged(self.addresses, addresses[fresh])
+        self.expected = merged(self.expected, bits)
+        self.first = merged(self.first, bits)
+        self.same = merged(self.same, True)
+        self.low = merged(self.low, np.inf)
+        self.high = merged(self.high, -np.inf)
+        self.kinds = merged(self.kinds, 0)
         if runs:  # the runs before had the expected value there
-            self._fold(np.searchsorted(self.addresses, addresses[fresh]), bits)
+            self._fold(places, bits)
 
     def _fold(self, where: npt.NDArray[np.int64] | slice, bits: npt.NDArray[np.generic]) -> None:
         if self.dtype not in FLOATS:
@@ -180,11 +192,18 @@ class Spread:
                 self._groups[key] = group
             found = parts.get(key, [])
             addresses = np.concatenate([p.addresses for p in found] or [np.zeros(0, np.uint64)])
-            order = np.argsort(addresses, kind="stable")
-            expected = np.concatenate([p.expected for p in found] or [group.expected[:0]])[order]
-            actual = np.concatenate([p.actual for p in found] or [group.expected[:0]])[order]
-            group.add(addresses[order], expected, actual, self.runs)
+            expected = np.concatenate([p.expected for p in found] or [group.expected[:0]])
+            actual = np.concatenate([p.actual for p in found] or [group.expected[:0]])
+            if bool((addresses[1:] < addresses[:-1]).any()):  # of several numbers of one structure
+                order = np.argsort(addresses, kind="stable")
+                addresses, expected, actual = addresses[order], expected[order], actual[order]
+            group.add(addresses, expected, actual, self.runs)
         self.runs += 1
+
+    @property
+    def varies(self) -> bool:
+        """Whether anything has not been alike in all runs."""
+        return any(not bool(group.same.all()) for group in self._groups.values())
 
     def result(self) -> tuple[list[Variation], list[Variation]]:
         """What varies, and what is alike in all runs but not as expected.
