@@ -134,6 +134,28 @@ def test_the_tuning_that_has_the_captured_configuration(place: tuple[Path, Path]
     assert [found.is_pinned(c) for c in found.candidates] == [False, True]
 
 
+def test_what_a_candidate_does_not_name_is_the_default_and_not_what_was_captured() -> None:
+    rows = [
+        {"constexprs": {"B": "64"}, "options": {"num_warps": "4"}},
+        {"constexprs": {"B": "64", "SPLIT": "True"}, "options": {"num_warps": "4", "waves_per_eu": "2"}},
+    ]
+    values: dict[str, Any] = {
+        "constexprs": {"B": "64", "SPLIT": "True"},
+        "options": {"num_warps": "4", "waves_per_eu": "2", "kpack": "1"},
+        "candidates": rows,
+    }
+    defaults = {"constexprs": {"SPLIT": "False"}, "options": {"waves_per_eu": "0"}}
+    told = triton_record.TritonRecord(record(CUBIN, **values, defaults=defaults))
+    first, second = told.candidates
+    assert first.constexprs == {"B": "64", "SPLIT": "False"}
+    assert first.options == {"num_warps": "4", "waves_per_eu": "0"}
+    assert [told.is_pinned(c) for c in (first, second)] == [False, True]
+    # Of what is captured as it is by default, the record has no other default.
+    values["options"]["waves_per_eu"] = "0"
+    plain = triton_record.TritonRecord(record(CUBIN, **values, defaults={"constexprs": {}, "options": {}}))
+    assert plain.candidates[0].options == {"num_warps": "4", "waves_per_eu": "0"}
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -49,6 +49,18 @@ def test_times_are_of_no_other_tuning(extract: Extract, tmp_path: Path) -> None:
     assert (row["chosen"], row["times_ms"]) == (True, None)
 
 
+def test_what_one_configuration_alone_names_is_its_own(extract: Extract, tmp_path: Path) -> None:
+    made = extract("partly_kernel", "choices.py", "partly")
+    assert (
+        "BLOCK=64, TWICE=True, num_warps=1, num_ctas=1, num_stages=3, waves_per_eu=2" in made["warnings"][0]
+    )
+    found = document("replay", "out", "--candidates", cwd=tmp_path)["candidates"]
+    assert [c["captured"] for c in found] == [False, True, False]
+    assert [c["verdict"] for c in found] == ["FAIL", "IDENTICAL", "FAIL"]  # three times, twice, three times
+    assert "TWICE=False" in found[0]["configuration"]
+    assert "waves_per_eu=0" in found[0]["configuration"]
+
+
 def test_descriptors_without_a_map_are_made_for_each_candidate(extract: Extract, tmp_path: Path) -> None:
     made = extract("tiles_kernel", "choices.py", "tiles")
     assert (made["baseline"]["verdict"], made["source"]["rebuilt"]) == ("IDENTICAL", "identical")

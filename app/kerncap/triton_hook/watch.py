@@ -9,6 +9,7 @@ down as a problem.
 import contextlib
 import functools
 import hashlib
+import inspect
 import json
 import os
 import sys
@@ -85,6 +86,25 @@ def _options(metadata):
     values = {name: _tupled(value) if isinstance(value, list) else value for name, value in values.items()}
     names = make_backend(values["target"]).parse_options(dict(values)).__dict__
     return {name: values[name] for name in names if name in values}
+
+
+def _defaults(metadata, parameters, kept, text):
+    """What a constexpr and an option are where nobody says it: a configuration need not name what another
+    does. `kept`: the options as they were; only what is otherwise by default is told.
+    """
+    from triton.compiler.compiler import make_backend
+
+    found = {"constexprs": {}, "options": {}}
+    for parameter in parameters:
+        if parameter.is_constexpr and parameter.default is not inspect.Parameter.empty:
+            with contextlib.suppress(Unsupported):
+                found["constexprs"][parameter.name] = text(parameter.default)
+    plain = make_backend(metadata.target).parse_options({}).__dict__
+    for name, value in plain.items():
+        with contextlib.suppress(Unsupported):
+            if name in kept and text(value) != kept[name]:
+                found["options"][name] = text(value)
+    return found
 
 
 def _attributes(attrs):
@@ -167,6 +187,7 @@ def _describe(document, src, metadata):
         except Unsupported as problem:
             raise Unsupported(f"the constexpr {key} is {problem}, which cannot be written down") from None
     declared = [p.name for p in fn.params if p.is_constexpr]
+    options = {key: text(value) for key, value in _options(metadata).items()}
     document.update(
         module=module,
         function=name,
@@ -175,7 +196,8 @@ def _describe(document, src, metadata):
         constexprs=constants,
         declared=declared,
         attributes=_attributes(src.attrs),
-        options={key: text(value) for key, value in _options(metadata).items()},
+        options=options,
+        defaults=_defaults(metadata, fn.params, options, text),
         modules=closure.modules,
         unresolved=closure.unresolved,
     )

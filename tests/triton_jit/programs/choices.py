@@ -1,7 +1,7 @@
 """Kernels whose configuration is chosen in unusual ways; the first argument names one. `cached` has the
 choice from a file of Triton's, if an earlier run wrote one; `pruned` is tuned among two configurations, and
-for another length left with one of them; `tiles` takes descriptors that the host makes, of the blocks of the
-configuration.
+for another length left with one of them; `partly` names more in one configuration than in the others;
+`tiles` takes descriptors that the host makes, of the blocks of the configuration.
 """
 
 import sys
@@ -52,6 +52,27 @@ def pruned():
     np.testing.assert_array_equal(out.numpy(), x.host + 3)
 
 
+@triton.autotune(
+    configs=[
+        triton.Config(values, num_warps=1)
+        for values in ({"BLOCK": 64}, {"BLOCK": 64, "TWICE": True, "waves_per_eu": 2}, {"BLOCK": 128})
+    ],
+    key=["n"],
+)
+@triton.jit
+def partly_kernel(out, x, n, BLOCK: tl.constexpr, TWICE: tl.constexpr = False):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    factor = 2 if TWICE else 3
+    tl.store(out + at, tl.load(x + at, mask=at < n) * factor, mask=at < n)
+
+
+def partly():
+    x, out = Tensor(np.arange(n, dtype=np.float32)), Tensor(np.zeros(n, np.float32))
+    for _ in range(2):
+        partly_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](out, x, n)
+    np.testing.assert_array_equal(out.numpy(), x.host * 2)
+
+
 def of_blocks(arguments):
     arguments["x"].block_shape = arguments["out"].block_shape = [arguments["BM"], arguments["BN"]]
 
@@ -85,5 +106,5 @@ def tiles():
     np.testing.assert_array_equal(out.numpy(), x.host * 3)
 
 
-{"cached": cached, "pruned": pruned, "tiles": tiles}[sys.argv[1]]()
+{"cached": cached, "pruned": pruned, "partly": partly, "tiles": tiles}[sys.argv[1]]()
 print(sys.argv[1], "right")

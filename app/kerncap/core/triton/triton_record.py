@@ -49,6 +49,7 @@ _SHAPE = {
     "tuned?": bool,
     "cached?": bool,
     "missing?": str,
+    "defaults?": {"constexprs": dict, "options": dict},
     "tensor_maps?": bool,
 }
 
@@ -104,13 +105,16 @@ class TritonRecord:
     def candidates(self) -> list[Candidate]:
         """The autotuner's, empty where the program did not tune this kernel, nor had a choice in a cache."""
         found = []
-        for row in self.row.get("candidates", ()):
+        rows = self.row.get("candidates", ())
+        for row, constexprs, options in zip(
+            rows, self._whole("constexprs", rows), self._whole("options", rows), strict=True
+        ):
             times = tuple(float(t) for t in row.get("times_ms") or () if t is not None)
             grid = row.get("grid")
             found.append(
                 Candidate(
-                    dict(row["constexprs"]),
-                    dict(row["options"]),
+                    constexprs,
+                    options,
                     times,
                     bool(row.get("chosen")),
                     (int(grid[0]), int(grid[1]), int(grid[2])) if grid else None,
@@ -119,6 +123,20 @@ class TritonRecord:
                 )
             )
         return found
+
+    def _whole(self, group: str, rows: Any) -> list[dict[str, str]]:
+        """What each of the candidates is, where some name more than others: the default of what it does not
+        name, not what was captured.
+        """
+        defaults = self.row.get("defaults", {}).get(group)
+        if defaults is None:
+            return [dict(row[group]) for row in rows]
+        known = {**self.row[group], **defaults} if group == "options" else defaults
+        named = dict.fromkeys(name for row in rows for name in row[group])
+        return [
+            {name: values[name] for name in named if name in values}
+            for values in ({**known, **row[group]} for row in rows)
+        ]
 
     def is_pinned(self, candidate: Candidate) -> bool:
         """Whether the candidate is the configuration that was captured."""
