@@ -88,6 +88,7 @@ def _options(metadata):
     return {name: values[name] for name in names if name in values}
 
 
+@guarded
 def _defaults(metadata, parameters, kept, text):
     """What a constexpr and an option are where nobody says it: a configuration need not name what another
     does. `kept`: the options as they were; only what is otherwise by default is told.
@@ -96,9 +97,10 @@ def _defaults(metadata, parameters, kept, text):
 
     found = {"constexprs": {}, "options": {}}
     for parameter in parameters:
-        if parameter.is_constexpr and parameter.default is not inspect.Parameter.empty:
+        value = getattr(parameter, "default", inspect.Parameter.empty)
+        if parameter.is_constexpr and value is not inspect.Parameter.empty:
             with contextlib.suppress(Unsupported):
-                found["constexprs"][parameter.name] = text(parameter.default)
+                found["constexprs"][parameter.name] = text(value)
     plain = make_backend(metadata.target).parse_options({}).__dict__
     for name, value in plain.items():
         with contextlib.suppress(Unsupported):
@@ -197,10 +199,12 @@ def _describe(document, src, metadata):
         declared=declared,
         attributes=_attributes(src.attrs),
         options=options,
-        defaults=_defaults(metadata, fn.params, options, text),
         modules=closure.modules,
         unresolved=closure.unresolved,
     )
+    defaults = _defaults(metadata, fn.params, options, text)
+    if defaults is not None:
+        document["defaults"] = defaults
 
 
 @guarded
