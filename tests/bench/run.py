@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.report import Report
 
-GROUPS = ("interpreter", "interception", "hip", "snapshot", "validation", "edit_loop", "tui")
+GROUPS = ("interpreter", "interception", "hip", "snapshot", "validation", "wrong_variant", "edit_loop", "tui")
 
 
 def main() -> int:
