@@ -61,6 +61,12 @@ def test_what_one_configuration_alone_names_is_its_own(extract: Extract, tmp_pat
     assert "waves_per_eu=0" in found[0]["configuration"]
 
 
+def test_a_kernel_in_gluon_has_no_source_and_says_so(extract: Extract) -> None:
+    made = extract("gluon_kernel", "choices.py", "gluon")
+    assert (made["baseline"]["verdict"], made["source"]["variant"]) == ("IDENTICAL", None)
+    assert "it is written in Gluon" in made["source"]["reason"]
+
+
 def test_descriptors_without_a_map_are_made_for_each_candidate(extract: Extract, tmp_path: Path) -> None:
     made = extract("tiles_kernel", "choices.py", "tiles")
     assert (made["baseline"]["verdict"], made["source"]["rebuilt"]) == ("IDENTICAL", "identical")

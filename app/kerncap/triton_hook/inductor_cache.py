@@ -137,6 +137,6 @@ def _loaded(tuner, told, frame):
 
 @watch.guarded
 def _launches(tuner, told, arguments, keywords):
-    del _waiting[id(tuner)]
+    _waiting.pop(id(tuner), None)  # another thread may launch it as well
     if len(tuner.launchers) == 1:
         told(tuner, tuner.launchers[0].config, _choices(tuner), arguments, keywords)

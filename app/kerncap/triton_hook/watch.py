@@ -163,6 +163,8 @@ def record(binary, metadata, source, variables=None):
 
 def _describe(document, src, metadata):
     fn = getattr(src, "fn", None)
+    if type(fn).__name__ == "GluonJITFunction":
+        raise Unsupported("it is written in Gluon, whose kernels are not kept")
     if fn is None or not is_jit(fn):
         raise Unsupported(
             "it was compiled of {} text, not of a Python function".format(getattr(src, "ext", "other"))

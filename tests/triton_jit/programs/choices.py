@@ -1,7 +1,8 @@
 """Kernels whose configuration is chosen in unusual ways; the first argument names one. `cached` has the
 choice from a file of Triton's, if an earlier run wrote one; `pruned` is tuned among two configurations, and
 for another length left with one of them; `partly` names more in one configuration than in the others;
-`tiles` takes descriptors that the host makes, of the blocks of the configuration.
+`tiles` takes descriptors that the host makes, of the blocks of the configuration; `gluon` is another
+language.
 """
 
 import sys
@@ -10,6 +11,8 @@ import numpy as np
 import triton
 import triton.language as tl
 from hip_driver import Tensor, install
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 install()
@@ -73,6 +76,19 @@ def partly():
     np.testing.assert_array_equal(out.numpy(), x.host * 2)
 
 
+@gluon.jit
+def gluon_kernel(out, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [64], [1], [0])
+    at = gl.arange(0, BLOCK, layout=layout)
+    gl.store(out + at, at)
+
+
+def in_gluon():
+    out = Tensor(np.zeros(64, np.int32))
+    gluon_kernel[(1,)](out, BLOCK=64, num_warps=1)
+    np.testing.assert_array_equal(out.numpy(), np.arange(64))
+
+
 def of_blocks(arguments):
     arguments["x"].block_shape = arguments["out"].block_shape = [arguments["BM"], arguments["BN"]]
 
@@ -106,5 +122,5 @@ def tiles():
     np.testing.assert_array_equal(out.numpy(), x.host * 3)
 
 
-{"cached": cached, "pruned": pruned, "partly": partly, "tiles": tiles}[sys.argv[1]]()
+{"cached": cached, "pruned": pruned, "partly": partly, "tiles": tiles, "gluon": in_gluon}[sys.argv[1]]()
 print(sys.argv[1], "right")
