@@ -180,7 +180,7 @@ class Spread:
         parts: dict[tuple[int, str, int], list[Elements]] = {}
         for part in elements(differences, self._types):
             parts.setdefault((part.region, part.dtype, part.anchor), []).append(part)
-        for key in parts.keys() | self._groups.keys():
+        for key in dict.fromkeys([*self._groups, *parts]):
             group = self._groups.get(key)
             if group is None:
                 bits = parts[key][0].expected.dtype
