@@ -195,6 +195,7 @@ async def test_the_capture_is_replayed_under_each_with_time_and_difference(
 async def test_a_table_says_of_which_source_it_is(triton: Path, tries: Tries) -> None:
     async with workbench(triton) as bench:
         await bench.attempts(1)
+        await bench.pilot.press("W")  # else attempts say on the same line what becomes of them
         source = next(triton.glob("kernel_variant.[!p]*"))  # what compile.json names here
         captured = source.read_bytes()
         source.write_bytes(captured + b"\n")
