@@ -34,8 +34,10 @@ void ModuleData::add_piece(const snapshot::CaptureReader& capture, const ReplayM
     for (std::uint64_t at = (8 - captured % 8) % 8; at + 8 <= words->size(); at += 8) {
       std::uint64_t word = 0;
       std::memcpy(&word, words->data() + at, 8);
-      const std::uint64_t now = moved(word);
+      bool guessed = false;
+      const std::uint64_t now = moved(word, &guessed);
       if (now != word) std::memcpy(words->data() + at, &now, 8);
+      if (guessed && words == &before) guessed_.push_back({captured + at, live + at, now});
     }
   }
   before_.push_back(std::move(before));

@@ -21,11 +21,14 @@ class ModuleData {
   [[nodiscard]] const std::vector<std::string>& unmatched() const { return unmatched_; }
   // Bytes that the application's run changed and this module has no place for.
   [[nodiscard]] std::uint64_t unmatched_bytes() const { return unmatched_bytes_; }
+  // Words of the data before the run whose place in this module is a guess: addresses of functions, of
+  // variables without a name.
+  [[nodiscard]] const std::vector<CodePointer>& guessed() const { return guessed_; }
 
  protected:
   // What a word of the captured data is here: words that pointed into the captured code object point into
-  // this one.
-  using Moved = std::function<std::uint64_t(std::uint64_t word)>;
+  // this one. `*guessed`: nothing says what was at that place.
+  using Moved = std::function<std::uint64_t(std::uint64_t word, bool* guessed)>;
 
   // Saved regions that hold data of the dispatched kernel's code object.
   static std::vector<const snapshot::RegionRecord*> segments(const snapshot::CaptureReader& capture);
@@ -39,6 +42,7 @@ class ModuleData {
  private:
   std::vector<Piece> pieces_;
   std::deque<std::vector<unsigned char>> before_, after_;
+  std::vector<CodePointer> guessed_;
   std::vector<std::string> unmatched_;
   std::uint64_t unmatched_bytes_ = 0;
 };

@@ -17,7 +17,8 @@
 //        a variant; KERNARGS in hexadecimal digits, "-": as captured. X, Y, Z: its grid in workgroups, of
 //        ITEMS work-items each, where the launch is not the captured one; CLUSTER of them, along x, in one
 //        thread block cluster (0 and 1: none)
-//        -> variant base kernarg_bytes static_group static_private unmatched_bytes; note unmatched NAME
+//        -> variant base kernarg_bytes static_group static_private unmatched_bytes guessed_pointers; note
+//        unmatched NAME
 //   empty                                     the captured kernel, emptied -> variant
 //   run VARIANT COUNT warm|cold BATCH track|time restore|over LIMIT_S
 //        -> data times: COUNT*BATCH pairs of uint64 (start, end), nanoseconds of the device's clock, 0: none;

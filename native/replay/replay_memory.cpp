@@ -21,6 +21,7 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kChunk = 32768;          // hashed, scanned and copied at once
 constexpr std::uint64_t kReadAhead = 16u << 20;  // of the disk, beyond the block that is hashed
 constexpr std::size_t kMostPointers = 65536;     // that are remembered
+constexpr std::uint64_t kWordStep = 4;           // pointers are aligned so, in packed structures too
 
 std::uint64_t blocks_of(std::uint64_t bytes) {
   return (bytes + snapshot::kChecksumBlock - 1) / snapshot::kChecksumBlock;
@@ -101,7 +102,8 @@ void ReplayMemory::fill() {
   for (const Range& range : slack_) fill_with(range.base, kCanary, range.bytes);
   // CUDA's parameters are adapted to where the variables are.
   if (!capture_.cuda_launch) {
-    scan(capture_.kernarg_bytes.data(), capture_.kernarg.address, 0, capture_.kernarg_bytes.size());
+    const std::uint64_t bytes = capture_.kernarg_bytes.size();
+    scan(capture_.kernarg_bytes.data(), capture_.kernarg.address, 0, bytes, bytes);
   }
   // Kernel arguments that lie in a region have been seen twice; the region's word is the one they are read
   // from.
@@ -174,7 +176,8 @@ void ReplayMemory::fill_block(std::uint64_t block) {
       const std::uint64_t hi = std::min(part->offset + piece.bytes, begin + bytes);
       const std::uint64_t within = lo - part->offset;
       if (!part->in_place) upload.put(piece.live + within, piece.before + within, hi - lo);
-      scan(piece.before + within, piece.captured + within, piece.live + within, hi - lo);
+      scan(piece.before + within, piece.captured + within, piece.live + within, hi - lo,
+           piece.bytes - within);
     }
   });
   upload.send();
@@ -183,32 +186,37 @@ void ReplayMemory::fill_block(std::uint64_t block) {
 bool ReplayMemory::may_point_at_code(const unsigned char* words, std::uint64_t count) const {
   // Looks at upper halves alone, which compilers do many at a time.
   const auto low = static_cast<std::uint32_t>(code_.base >> 32);
-  const auto width = static_cast<std::uint32_t>((code_.end() - 1) >> 32) - low;
+  const auto width = static_cast<std::uint32_t>(code_.end() >> 32) - low;
   std::uint32_t any = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     std::uint32_t upper = 0;
-    std::memcpy(&upper, words + i * 8 + 4, sizeof(upper));
+    std::memcpy(&upper, words + i * kWordStep + 4, sizeof(upper));
     any |= static_cast<std::uint32_t>(upper - low <= width);
   }
   return any != 0;
 }
 
 void ReplayMemory::scan(const unsigned char* data, std::uint64_t address, std::uint64_t live,
-                        std::uint64_t bytes) {
-  const std::uint64_t skip = (8 - address % 8) % 8;  // pointers are aligned
-  if (bytes < skip + 8 || code_.bytes == 0) return;
-  const std::uint64_t words = (bytes - skip) / 8;
+                        std::uint64_t bytes, std::uint64_t there) {
+  const std::uint64_t skip = (kWordStep - address % kWordStep) % kWordStep;
+  if (there < skip + 8 || bytes <= skip || code_.bytes == 0) return;
+  const std::uint64_t last = std::min(bytes - 1, there - 8);  // where a word may begin
+  if (last < skip) return;
+  const std::uint64_t words = (last - skip) / kWordStep + 1;
   if (!may_point_at_code(data + skip, words)) return;
-  const std::lock_guard lock(scan_mutex_);
+  std::vector<CodePointer> found;
   for (std::uint64_t i = 0; i < words; ++i) {
+    const std::uint64_t offset = skip + i * kWordStep;
     std::uint64_t word = 0;
-    std::memcpy(&word, data + skip + i * 8, 8);
-    if (word - code_.base >= code_.bytes) continue;
-    ++code_pointer_count_;
-    const std::uint64_t offset = skip + i * 8;
-    if (code_pointers_.size() < kMostPointers) {
-      code_pointers_.push_back({address + offset, live == 0 ? 0 : live + offset, word});
-    }
+    std::memcpy(&word, data + offset, 8);
+    // One behind the end too: that is where the end of the last variable is.
+    if (word - code_.base > code_.bytes) continue;
+    found.push_back({address + offset, live == 0 ? 0 : live + offset, word});
+  }
+  const std::lock_guard lock(scan_mutex_);
+  code_pointer_count_ += found.size();
+  for (const CodePointer& pointer : found) {
+    if (code_pointers_.size() < kMostPointers) code_pointers_.push_back(pointer);
   }
 }
 

@@ -135,8 +135,10 @@ class ReplayMemory {
   void check_block(snapshot::MemoryFile which, const MappedFile& file, std::uint64_t block,
                    const Use& use) const;
   [[nodiscard]] bool may_point_at_code(const unsigned char* words, std::uint64_t count) const;
-  // `live`: where the words are in the device's memory; 0: they are kernel arguments.
-  void scan(const unsigned char* data, std::uint64_t address, std::uint64_t live, std::uint64_t bytes);
+  // Words that begin in `bytes`; `there` are as many as may be read. `live`: where they are in the device's
+  // memory; 0: they are kernel arguments.
+  void scan(const unsigned char* data, std::uint64_t address, std::uint64_t live, std::uint64_t bytes,
+            std::uint64_t there);
 
   const snapshot::CaptureReader& capture_;
   std::array<std::string, 2> files_;

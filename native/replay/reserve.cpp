@@ -77,7 +77,7 @@ void map_own(const Range& range) {
 std::string mapped_there(const Range& range) {
   std::FILE* maps = std::fopen("/proc/self/maps", "re");
   if (maps == nullptr) return "something";
-  std::string found = "nothing";
+  std::string found = kNothingThere;
   char line[4352];
   while (std::fgets(line, sizeof(line), maps) != nullptr) {
     std::uint64_t begin = 0, end = 0;

@@ -43,7 +43,8 @@ Range whole_pages(const Range& range);
 // Maps memory of this process at exactly that range of whole pages. Throws ReplayError (collision).
 void map_own(const Range& range);
 
-// What /proc/self/maps has in `range`: "/usr/lib/libc.so.6 at 0x7f...-0x7f...", or "nothing".
+// What /proc/self/maps has in `range`: "/usr/lib/libc.so.6 at 0x7f...-0x7f...", or kNothingThere.
+inline constexpr const char* kNothingThere = "nothing";
 std::string mapped_there(const Range& range);
 
 // How often this program has started itself again; 0 at first.

@@ -56,7 +56,7 @@ void load(Channel& channel, Session& session, const Request& r) {
   out << "variant=" << variant << " base=" << hex(module.base())
       << " kernarg_bytes=" << module.kernarg_bytes() << " static_group=" << module.static_group_bytes()
       << " static_private=" << module.static_private_bytes()
-      << " unmatched_bytes=" << module.unmatched_bytes();
+      << " unmatched_bytes=" << module.unmatched_bytes() << " guessed_pointers=" << module.guessed().size();
   channel.ok(out.str());
 }
 

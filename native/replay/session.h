@@ -125,6 +125,8 @@ class Session {
   RangeSet to_captured(const Module& module, const RangeSet& live) const;
   std::uint64_t poison_item(const Expectation& item, const RangeSet& where, std::uint64_t granule,
                             bool everything);
+  // What makes addresses of the captured code object into some where nothing is; 0: there is no such.
+  [[nodiscard]] std::uint64_t nowhere() const;
   bool poison_again(const RangeSet& where, std::uint64_t granule, bool everything);
   [[nodiscard]] std::vector<Expectation> expectations(Against against, unsigned variant) const;
   std::unique_ptr<Module> load_module(std::string name, std::vector<unsigned char> content,
@@ -155,6 +157,7 @@ class Session {
     std::unique_ptr<DeviceShadow> image;  // of `where`, altered
   };
   Poisoned poisoned_;
+  std::uint64_t nowhere_ = 0;  // of the words that are altered
 };
 
 }  // namespace kerncap::replay

@@ -18,8 +18,6 @@ namespace {
 constexpr unsigned char kPoison = 0x01;
 // In place of zero where everything is altered: of 16, 32 and 64 bits, floats that a sum does not swallow.
 constexpr unsigned char kForZero = 0x3f;
-// What makes of an address one that no device maps: it is not canonical.
-constexpr std::uint64_t kNowhere = 0x5a5a'0000'0000'0000;
 constexpr std::uint64_t kWindow = 1u << 20;  // bytes looked at by one thread at a time
 // Of altered memory, on the device: more than that is altered anew each time.
 constexpr std::uint64_t kMostPoisonKept = 1u << 30;
@@ -129,49 +127,38 @@ std::uint64_t Session::poison(const RangeSet& where, std::uint64_t granule, bool
   return altered;
 }
 
-std::uint64_t Session::alter_code_pointers(unsigned number, bool alter) {
-  if (memory_.code_pointer_count() != memory_.code_pointers().size()) return 0;
-  std::uint64_t words = 0;
-  std::vector<Range> altered;
-  for (const CodePointer& pointer : memory_.code_pointers()) {
-    if (pointer.live == 0) continue;
-    const std::uint64_t nowhere = pointer.value ^ kNowhere;
-    std::uint64_t now = nowhere;
-    if (!alter) memory_.read(pointer.live, &now, sizeof(now));
-    if (now != nowhere) continue;  // the kernel has stored something else there
-    memory_.write(pointer.live, alter ? &nowhere : &pointer.value, sizeof(now));
-    altered.push_back({pointer.at, sizeof(now)});
-    ++words;
-  }
-  dirty_.unite(RangeSet(std::move(altered)));
-  const Variant& variant = at(number);
-  if (capture_.cuda_launch || variant.kernargs == nullptr) return words;
-  auto* const arguments = static_cast<unsigned char*>(variant.kernargs);
-  for (std::uint64_t i = 0; i + 8 <= variant.kernarg_bytes; i += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, arguments + i, sizeof(word));
-    const std::uint64_t pointer = alter ? word : word ^ kNowhere;
-    if (pointer - memory_.code().base >= memory_.code().bytes) continue;
-    word ^= kNowhere;
-    std::memcpy(arguments + i, &word, sizeof(word));
-    ++words;
-  }
-  return words;
-}
-
 std::uint64_t Session::keep(const RangeSet& where, unsigned variant) {
   reference_.clear();
   reference_bytes_.clear();
   RangeSet all = where;
   for (const Piece& piece : module(variant).pieces()) all.unite(RangeSet({{piece.captured, piece.bytes}}));
   std::uint64_t kept = 0;
-  for (const Expectation& item : expectations(Against::application, variant)) {
-    for (const Range& range : all.intersect(RangeSet({{item.piece.captured, item.piece.bytes}}))) {
+  const auto add = [&](std::uint64_t address, std::vector<unsigned char> bytes) {
+    reference_bytes_.push_back(std::move(bytes));
+    reference_.push_back({address, reference_bytes_.back().size(), reference_bytes_.back().data()});
+  };
+  const std::size_t of_memory = memory_.pieces().size();
+  const std::vector<Expectation> items = expectations(Against::application, variant);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Piece& piece = items[i].piece;
+    for (const Range& range : all.intersect(RangeSet({{piece.captured, piece.bytes}}))) {
+      const std::uint64_t offset = range.base - piece.captured;
       std::vector<unsigned char> now(range.bytes);
-      memory_.read(item.piece.live + (range.base - item.piece.captured), now.data(), range.bytes);
-      reference_bytes_.push_back(std::move(now));
-      reference_.push_back({range.base, range.bytes, reference_bytes_.back().data()});
+      memory_.read(piece.live + offset, now.data(), range.bytes);
       kept += range.bytes;
+      if (i < of_memory) {
+        add(range.base, std::move(now));
+        continue;
+      }
+      // Of variables only what has changed: pointers to each other are not the same in another module.
+      for (std::uint64_t at = 0; at < range.bytes;) {
+        std::uint64_t end = at;
+        while (end < range.bytes && now[end] != piece.before[offset + end]) ++end;
+        if (end > at)
+          add(range.base + at, {now.begin() + static_cast<std::ptrdiff_t>(at),
+                                now.begin() + static_cast<std::ptrdiff_t>(end)});
+        at = end + 1;
+      }
     }
   }
   std::sort(reference_.begin(), reference_.end(),

@@ -71,7 +71,7 @@ void Module::bind_data(const snapshot::CaptureReader& capture, const ReplayMemor
   }
   bind_variables(
       capture, memory, [this](const std::string& wanted) { return variable(wanted); },
-      [this](std::uint64_t word) { return moved(word); });
+      [this](std::uint64_t word, bool*) { return moved(word); });
 }
 
 void Module::set(CUfunction_attribute what, int value, const std::string& doing) const {

@@ -5,11 +5,12 @@ application got. A variant is judged by them.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kerncap.core.capture.records import Capture
 from kerncap.core.judge import compare
-from kerncap.core.judge.code_pointers import CodePointers
+from kerncap.core.judge.code_pointers import CodePointers, Outcome, same_outcome
 from kerncap.core.judge.compare import EXACT, Analysis, Tolerance
 from kerncap.core.judge.dtypes import TypeMap
 from kerncap.core.judge.silent import SilentBytes
@@ -24,7 +25,6 @@ from kerncap.core.judge.verdict import (
     Baseline,
 )
 from kerncap.core.judge.wording import first_mismatch
-from kerncap.core.replay.launch import captured_launch
 from kerncap.core.replay.replayer import Differences, KernelFault, KernelTimeout, RangeList, Replayer, Variant
 
 _MORE_RUNS = 3  # as soon as one run differs
@@ -104,7 +104,7 @@ class BaselineRuns:
         return True
 
     def _run(self, mode: str) -> _Replays:
-        variant = self._replayer.load(captured_launch(self._capture))
+        variant = self._replayer.captured()
         began = time.monotonic()
         none = self._take(variant, mode, 0)
         run_s = time.monotonic() - began - none.seconds
@@ -154,7 +154,7 @@ class BaselineRuns:
             runs=replays.spread.runs,
             run_s=replays.run_s,
         )
-        found.verdict, found.reason = self._verdict(found, mode, tolerance)
+        found.verdict, found.reason = self._verdict(found, mode, replays.first, tolerance)
         nothing_told = not replayer.tracks_writes and not replayer.changed_bytes
         if found.verdict == IDENTICAL and nothing_told:
             proven = self._silent.rewritten(found)
@@ -164,19 +164,30 @@ class BaselineRuns:
             found.written = RangeList(proven, 0, written.ranges)
         return found
 
-    def _verdict(self, found: Baseline, mode: str, tolerance: Tolerance) -> tuple[str, str]:
+    def _misled(self, found: Baseline, mode: str, unmoved: Callable[[Outcome], bool]) -> bool:
+        """Whether the captured kernel lies elsewhere here, and uses addresses of where it was."""
+        if found.variant.base == self._capture.code_object.load_base:
+            return False
+        return self._pointers.matter(found.variant, self.scope(mode), found.run_s, unmoved)
+
+    def _right(self, outcome: Outcome, found: Baseline, tolerance: Tolerance) -> bool:
+        if not isinstance(outcome, Differences):
+            return False
+        return not compare.analyse(outcome, self._types, tolerance, found.varying).mismatches
+
+    def _verdict(
+        self, found: Baseline, mode: str, first: Differences, tolerance: Tolerance
+    ) -> tuple[str, str]:
         analysis = found.analysis
-        if analysis.mismatches:
+        if analysis.mismatches and not self._misled(found, mode, lambda other: same_outcome(first, other)):
             return FAIL, self._failure(analysis)
+        if analysis.mismatches:
+            reason = self._pointers.reason("the captured kernel", found.variant)
+            return INCONCLUSIVE, f"{reason}. With them, {self._failure(analysis)}"
         if found.compared == 0:
             return INCONCLUSIVE, "the kernel changed nothing: there is nothing to compare"
-        if found.variant.base != self._capture.code_object.load_base and self._pointers.matter(
-            found.variant,
-            self.scope(mode),
-            found.run_s,
-            lambda differences: compare.analyse(differences, self._types, tolerance, found.varying),
-        ):
-            return INCONCLUSIVE, self._pointers.reason("the captured kernel")
+        if self._misled(found, mode, lambda other: self._right(other, found, tolerance)):
+            return INCONCLUSIVE, self._pointers.reason("the captured kernel", found.variant)
         if found.varying:
             return self._varies(found)
         if analysis.tolerated:

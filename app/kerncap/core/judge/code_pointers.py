@@ -1,4 +1,4 @@
-"""Words of the captured memory that point into the captured code object: does a kernel use them?
+"""Words that point into the captured code object: does a kernel use them?
 
 Addresses of functions and module variables lead a kernel that lies elsewhere to the captured code's own. But
 memory also holds old addresses that no kernel uses: queues, the runtime's own records, freed blocks. So a
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kerncap.core.judge.compare import Analysis
 from kerncap.core.replay.replayer import Differences, KernelFault, KernelTimeout, Replayer, Variant
 
 # A kernel that waits for a value that was altered never ends: it gets so many times what it took before.
 _PATIENCE, _LEAST_LIMIT_S = 50.0, 5.0
+
+Outcome = Differences | KernelFault | KernelTimeout
 
 
 class CodePointers:
@@ -22,19 +23,16 @@ class CodePointers:
     def __init__(self, replayer: Replayer) -> None:
         self._replayer = replayer
 
-    @property
-    def count(self) -> int:
-        """How many words there are."""
+    def count(self, variant: Variant) -> int:
+        """How many words there are, in memory and in the variant's variables."""
         self._replayer.start()
-        return self._replayer.greeting.integer("code_pointers")
+        return self._replayer.greeting.integer("code_pointers") + variant.guessed
 
-    def matter(
-        self, variant: Variant, scope: str, run_s: float, analyse: Callable[[Differences], Analysis]
-    ) -> bool:
-        """Whether the variant may use one of them. `run_s`: what a run takes; `analyse` judges a run that was
-        compared over `scope`. Memory is put back.
+    def matter(self, variant: Variant, scope: str, run_s: float, unmoved: Callable[[Outcome], bool]) -> bool:
+        """Whether the variant may use one of them. `run_s`: what a run takes; `unmoved`: whether what a run
+        without them comes to, compared over `scope`, is as it was with them. Memory is put back.
         """
-        if not self.count:
+        if not self.count(variant):
             return False
         replayer = self._replayer
         replayer.restore()
@@ -43,17 +41,32 @@ class CodePointers:
         limit = min(replayer.limit_s, max(_LEAST_LIMIT_S, _PATIENCE * run_s))
         try:
             replayer.run(variant, restore=False, limit_s=limit)
-        except (KernelFault, KernelTimeout):
-            return True
+        except (KernelFault, KernelTimeout) as error:
+            return not unmoved(error)
         replayer.code_pointers("back", variant)
         differences = replayer.compare(variant, scope=scope)
         replayer.restore()
-        return bool(analyse(differences).mismatches)
+        return not unmoved(differences)
 
-    def reason(self, what: str) -> str:
+    def reason(self, what: str, variant: Variant) -> str:
         """Why nothing is proven where they matter."""
         places = [text.replace(" ", " -> ") for text in self._replayer.greeting.noted("code_pointer")[:3]]
+        named = f" ({', '.join(places)})" if places else ""
         return (
-            f"{self.count} words of the captured memory point into the captured code object "
-            f"({', '.join(places)}): addresses of functions or module variables, and {what} lies elsewhere"
+            f"{self.count(variant)} words of the captured memory point into the captured code object{named}: "
+            f"addresses of functions or module variables, and {what} lies elsewhere"
         )
+
+
+def same_outcome(one: Outcome, other: Outcome) -> bool:
+    """Whether two runs left the same memory, or ended by the same fault."""
+    if isinstance(one, Differences) and isinstance(other, Differences):
+        names = ["address", "bytes"]
+        return (
+            one.different == other.different
+            and one.runs[names].tolist() == other.runs[names].tolist()
+            and one.data.tobytes() == other.data.tobytes()
+        )
+    if isinstance(one, KernelFault) and isinstance(other, KernelFault):
+        return 0 != one.address == other.address
+    return False

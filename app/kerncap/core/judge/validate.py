@@ -19,7 +19,7 @@ from kerncap.core.errors import UsageError
 from kerncap.core.judge import compare
 from kerncap.core.judge.altered import AlteredRuns
 from kerncap.core.judge.baseline import BaselineRuns
-from kerncap.core.judge.code_pointers import CodePointers
+from kerncap.core.judge.code_pointers import CodePointers, Outcome, same_outcome
 from kerncap.core.judge.compare import Analysis, RegionStats, Tolerance
 from kerncap.core.judge.dtypes import BYTES, NOT_KNOWN, TypeMap, type_map
 from kerncap.core.judge.silent import SilentBytes
@@ -39,7 +39,7 @@ from kerncap.core.judge.verdict import (
     figures,
 )
 from kerncap.core.judge.wording import differing, first_mismatch, where
-from kerncap.core.replay.launch import captured_launch, variant_launch
+from kerncap.core.replay.launch import variant_launch
 from kerncap.core.replay.replayer import Differences, KernelFault, KernelTimeout, Replayer, Variant
 
 __all__ = ["ValidateResult", "Validator", "validate"]
@@ -134,7 +134,7 @@ class Validator:
             result.warnings += launch.warnings
         if mode == "smoke":
             result.against = NOTHING
-            self._smoke(result, self.replayer.load(launch or captured_launch(self.capture)))
+            self._smoke(result, self.replayer.load(launch) if launch else self.replayer.captured())
         else:
             try:
                 base = self.baseline(mode, tolerance)
@@ -212,14 +212,44 @@ class Validator:
         mode: str,
         tolerance: Tolerance,
     ) -> None:
-        replayer = self.replayer
+        outcome: Outcome
         try:
-            differences = self._run(variant, mode)
-        except KernelFault as error:
-            return self._fault(result, error)
-        except KernelTimeout as error:
-            result.verdict, result.reason = FAIL, f"timeout: {error}"
-            return None
+            outcome = self._run(variant, mode)
+        except (KernelFault, KernelTimeout) as error:
+            outcome = error
+        if isinstance(outcome, KernelFault):
+            self._fault(result, outcome)
+        elif isinstance(outcome, KernelTimeout):
+            result.verdict, result.reason = FAIL, f"timeout: {outcome}"
+        else:
+            base = self._decide(result, base, variant, mode, tolerance, outcome)
+        if result.verdict == INCONCLUSIVE:
+            return
+        failed = result.verdict == FAIL
+
+        def unmoved(other: Outcome) -> bool:
+            if same_outcome(outcome, other):
+                return True
+            if not isinstance(other, Differences) or (failed and base.deterministic):
+                return False
+            return failed == bool(self._analyse(other, base, mode, tolerance)[0].mismatches)
+
+        if self._pointers.matter(variant, self._reference.scope(mode), base.run_s, unmoved):
+            reason = self._pointers.reason("the variant", variant)
+            result.reason = f"{reason}. With them, {result.reason}" if failed else reason
+            result.verdict = INCONCLUSIVE
+
+    def _decide(
+        self,
+        result: ValidateResult,
+        base: Baseline,
+        variant: Variant,
+        mode: str,
+        tolerance: Tolerance,
+        differences: Differences,
+    ) -> Baseline:
+        """The verdict on a run that came to its end; the captured kernel's runs that it was judged by."""
+        replayer = self.replayer
         analysis, base = self._analyse(differences, base, mode, tolerance)
         self._state(result, base)
         result.compared_bytes = analysis.compared
@@ -231,11 +261,11 @@ class Validator:
                 result.verdict = FAIL
                 result.reason = f"it stores to {outside.bytes} bytes that the captured kernel does not: "
                 result.reason += where(self.capture, outside)
-                return None
+                return base
         if base.verdict in (FAIL, INCONCLUSIVE):
             result.verdict = INCONCLUSIVE
             result.reason = f"the reference does not hold: {base.reason}"
-            return None
+            return base
         if analysis.mismatches:
             result.verdict, result.reason = FAIL, first_mismatch(self.capture, analysis)
             if analysis.near:
@@ -243,13 +273,13 @@ class Validator:
                     f". {base.runs} replays of the captured kernel did not show that value; "
                     "if its sums may come out so, allow it with a tolerance"
                 )
-            return None
+            return base
         if self._silent_fails(result, base, variant, tolerance):
-            return None
+            return base
         if self._altered_fails(result, base, variant, tolerance):
-            return None
+            return base
         if self._varies(result, base, variant, mode, tolerance):
-            return None
+            return base
         if variant.unmatched_bytes:
             result.skipped_bytes += variant.unmatched_bytes
             names = ", ".join(filter(is_declared, variant.unmatched[:5])) or "variables without a symbol"
@@ -258,13 +288,6 @@ class Validator:
                 f"{variant.unmatched_bytes} bytes of module variables that the application's run changed "
                 f"have no place in the variant ({names})"
             )
-        elif self._pointers.matter(
-            variant,
-            self._reference.scope(mode),
-            base.run_s,
-            lambda differences: compare.analyse(differences, self.types, tolerance, base.varying),
-        ):
-            result.verdict, result.reason = INCONCLUSIVE, self._pointers.reason("the variant")
         elif result.compared_bytes == 0:
             result.verdict, result.reason = INCONCLUSIVE, base.reason or "nothing was compared"
         elif base.varying:
@@ -275,7 +298,7 @@ class Validator:
                 "within the tolerance" if tolerance.given else "only in the sign of zero or the bits of a NaN"
             )
             result.reason = f"{differing(analysis.tolerated)} {how}"
-        return None
+        return base
 
     def _silent_fails(
         self, result: ValidateResult, base: Baseline, variant: Variant, tolerance: Tolerance

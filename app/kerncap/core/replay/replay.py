@@ -21,7 +21,7 @@ from kerncap.core.device.devices import Device
 from kerncap.core.errors import InconclusiveError, UsageError, unwritable
 from kerncap.core.files import A_DIRECTORY, what_is, write_json
 from kerncap.core.replay import timing
-from kerncap.core.replay.launch import captured_launch, variant_launch
+from kerncap.core.replay.launch import variant_launch
 from kerncap.core.replay.replayer import Replayer, Variant
 
 SCHEMA = "kerncap-replay/1"
@@ -99,9 +99,9 @@ def timer_name(replayer: Replayer, clock: str = "dispatch") -> str:
 
 def load(replayer: Replayer, hsaco: str | os.PathLike[str] | None = None) -> Variant:
     """The captured kernel, or the variant in `hsaco`, loaded. UsageError where the variant does not fit."""
-    capture = replayer.capture
-    launch = captured_launch(capture) if hsaco is None else variant_launch(capture, hsaco)
-    return replayer.load(launch)
+    if hsaco is None:
+        return replayer.captured()
+    return replayer.load(variant_launch(replayer.capture, hsaco))
 
 
 class Sampler:

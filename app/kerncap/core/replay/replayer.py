@@ -32,7 +32,7 @@ from kerncap.core.errors import (
 )
 from kerncap.core.native import REPLAYER, REPLAYER_CUDA, SIM_RUNTIME, native_path
 from kerncap.core.replay.faults import fault_text
-from kerncap.core.replay.launch import Launch, emptied_launch
+from kerncap.core.replay.launch import Launch, captured_launch, emptied_launch
 from kerncap.core.replay.replies import (
     NO_DATA,
     RUN_DTYPE,
@@ -119,6 +119,7 @@ class Replayer:
         self.start_limit_s = start_limit_s
         self._track_writes = track_writes
         self._timestamps = timestamps
+        self._captured: Variant | None = None
         self._emptied: Variant | None = None
         self.greeting = Reply()
         self.generation = 0
@@ -392,6 +393,7 @@ class Replayer:
                 variant.base = reply.integer("base")
                 variant.unmatched = tuple(reply.noted("unmatched"))
                 variant.unmatched_bytes = reply.integer("unmatched_bytes")
+                variant.guessed = reply.integer("guessed_pointers")
             variant.generation = self.generation
         return variant.number
 
@@ -400,6 +402,12 @@ class Replayer:
         variant = Variant(launch)
         self._number(variant)
         return variant
+
+    def captured(self) -> Variant:
+        """The captured kernel. It is loaded once: only the first copy lies where it was captured."""
+        if self._captured is None:
+            self._captured = self.load(captured_launch(self.capture))
+        return self._captured
 
     def emptied(self) -> Variant:
         """The captured kernel, emptied: it stores nothing, and takes what launching takes.

@@ -71,6 +71,7 @@ class Variant:
     base: int = 0  # where its lowest segment is
     unmatched: tuple[str, ...] = ()  # module variables of the capture that it does not have
     unmatched_bytes: int = 0  # bytes the application changed that it has no place for
+    guessed: int = 0  # words of its variables that point into it, at what is not known by name
 
 
 @dataclass(frozen=True)
