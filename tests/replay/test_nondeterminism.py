@@ -238,3 +238,44 @@ def test_a_store_that_varies_and_is_left_out_fails(make: Make) -> None:
         result = v.validate(compile_source(RACY % "if (i & 1) ((volatile int*)out)[1] = i"))
         assert result.verdict == "FAIL"
         assert f"does not store to 0x{B:x}" in result.reason
+
+
+FIRST = """extern "C" __global__ void k(unsigned* count, float* out) {
+  if (threadIdx.x == 0 && atomicAdd(count, 1u) == 0) out[0] = (SEEN >> (blockIdx.x / 8) & 1) ? 2 : 1; }"""
+
+
+def first_comes(seen: int, expected: float) -> Spec:
+    """A kernel whose result hangs on which of 256 workgroups comes first: 2 where that is one of `seen`."""
+    code = compile_source(FIRST.replace("SEEN", f"0x{seen:x}u"))
+    memory = [
+        Memory(A, np.zeros(1, np.uint32), np.array([256], np.uint32)),
+        Memory(B, np.zeros(1, np.float32), np.array([expected], np.float32)),
+    ]
+    return spec(code, "k", memory, arguments(A, B), items=256 * 64)
+
+
+def test_a_race_that_the_first_replays_do_not_show_is_found(
+    validator: MakeValidator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More orders are tried before a difference is said to be the same in all of them."""
+    monkeypatch.setenv("KERNCAP_SIM_THREADS", "1")
+    orders = [seed * 0x9E3779B97F4A7C15 % 2**64 % 256 // 8 for seed in range(38)]
+    seen = 0
+    for first in set(orders[8:]) - set(orders[:8]):
+        seen |= 1 << first
+    v = validator(first_comes(seen, 2.0), dtypes={2: "f32"})
+    own = v.validate()
+    assert own.verdict == "NONDETERMINISTIC_OK", own
+    assert own.baseline_runs > 8
+    assert "the same in every replay" not in own.reason
+    right = validator(first_comes(0, 1.0), dtypes={2: "f32"}).validate()
+    assert right.verdict == "IDENTICAL"
+    assert right.baseline_runs <= 3  # of a right kernel no more replays are made
+
+
+def test_a_difference_that_is_the_same_in_every_replay_may_be_a_race(validator: MakeValidator) -> None:
+    own = validator(first_comes(0, 2.0), dtypes={2: "f32"}).validate()
+    assert own.verdict == "FAIL"
+    assert "the same in every replay: it reads what is not in the capture, or was never written" in own.reason
+    assert "the order of its workgroups or waves (a race)" in own.reason
+    assert own.baseline_runs > 12
