@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from kerncap.cli.extract_command import show
 from kerncap.core.build.recompile import recompile
 from kerncap.core.build.toolchain import CompileError
 from kerncap.core.code.reading import read_code_object
-from kerncap.core.errors import DamagedCaptureError, UsageError
+from kerncap.core.errors import UsageError
 from kerncap.core.extract.extract import ExtractResult
 from kerncap.core.extract.reproducer import machine_code
 
@@ -139,8 +141,11 @@ def test_compile_errors_name_the_copies(out: Path, tree: Tree, moved: bool) -> N
 
 def test_kernel_renamed_or_with_other_arguments_is_refused(out: Path) -> None:
     edit(out / "kernel_variant.cpp", "scale<float>(float*, int)", "scale<double>(double*, int)")
-    with pytest.raises(UsageError, match="no longer defines"):
+    with pytest.raises(UsageError, match="no longer defines") as caught:
         recompile(out)
+    said = caught.value.message
+    assert "void scale<float>(float*, int); it defines void scale<double>(double*, int)" in said
+    assert "_Z" not in said
 
 
 def test_other_arguments_under_the_same_symbol_are_refused(tree: Tree, tmp_path: Path) -> None:
@@ -224,13 +229,37 @@ def test_without_source_the_readme_says_why(tree: Tree, tmp_path: Path) -> None:
 def test_damaged_or_newer_compile_file_is_refused(out: Path) -> None:
     path = out / "compile.json"
     document = json.loads(path.read_text())
-    for change in ({"schema": "kerncap-compile/9"}, {"variant": "../../etc/passwd"}, {"files": 3}):
+    for change in (
+        {"schema": "kerncap-compile/9"},
+        {"variant": "../../etc/passwd"},
+        {"files": 3},
+        {"kernel_arguments": [[1]]},
+    ):
         path.write_text(json.dumps({**document, **change}))
-        with pytest.raises(DamagedCaptureError):
+        with pytest.raises(UsageError, match=rf"compile\.json.* {next(iter(change)).split('_')[0]}|passwd"):
             recompile(out)
-    path.write_text("{")
-    with pytest.raises(DamagedCaptureError):
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (
+            lambda text: text.replace('",\n  "target"', '"\n  "target"'),
+            r"line 4, column 3: a comma is missing",
+        ),
+        (lambda text: text + "}\n", r"line \d+, column 1: something follows the end"),
+        (lambda text: text.replace('"symbol":', "symbol:"), r"line 3, column 3: a name in double quotes"),
+        (lambda _: "[" * 100_000, "nested too deep"),
+    ],
+)
+def test_a_slip_in_what_is_there_to_be_edited_is_told_by_line(
+    out: Path, damage: Callable[[str], str], told: str
+) -> None:
+    path = out / "compile.json"
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(UsageError, match=rf"{re.escape(str(path))}: .*{told}") as caught:
         recompile(out)
+    assert "Error(" not in caught.value.message
 
 
 def test_no_compiler_says_what_to_install(out: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -246,6 +275,24 @@ def test_no_compiler_says_what_to_install(out: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("ROCM_PATH", str(tmp_path))
     with pytest.raises(DeviceError, match=r"/opt/gone/hipcc is not on this machine.*kerncap\[sim\]"):
         recompile(out)
+
+
+def test_a_mistake_comes_before_the_compiler_that_found_it(out: Path, tmp_path: Path) -> None:
+    """Where another compiler than the program's is used, that is said once, and after the error."""
+    path = out / "compile.json"
+    document = json.loads(path.read_text())
+    document["arguments"][:2] = ["/opt/gone/hipcc"]
+    path.write_text(json.dumps(document))
+    done = make(out, "recompile")
+    assert (done.returncode, done.stderr) == (0, "")
+    edit(out / "kernel_variant.cpp", "int i = lane();", "int i = lane()")
+    with pytest.raises(CompileError) as caught:
+        recompile(out)
+    assert caught.value.message == "kernel_variant.cpp does not compile."
+    output = caught.value.output
+    assert output.startswith("kernel_variant.cpp:3:")
+    assert output.count("/opt/gone/hipcc is not on this machine; ") == 1
+    assert output.index("error:") < output.index("/opt/gone/hipcc")
 
 
 def test_a_directory_that_cannot_be_written_is_told(out: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from hip_tree import Tree
 from project import program, reproducer
 
+from kerncap.cli.watch_command import Lines
 from kerncap.core.build.patch import make_patch, write_patch
 from kerncap.core.build.recompile import recompile
 from kerncap.core.code.reading import read_code_object
@@ -193,6 +194,24 @@ def test_build_failure_is_an_event_with_the_copies_names(out: Path) -> None:
     assert kept
     assert kept.outcome == "build-failed"
     assert "kernel_variant.cpp:3" in kept.document["build"]["output"]
+
+
+def test_a_variant_with_other_arguments_builds_and_does_not_fit(
+    out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(out / "kernel_variant.cpp", "scale(T* p, int n)", "scale(T* p, int n, int more)")
+    edit(out / "kernel_variant.cpp", "scale<float>(float*, int)", "scale<float>(float*, int, int)")
+    events: list[Event] = []
+    with EditLoop(out, SizeBench(), events.append) as loop:
+        kept = loop.attempt()
+    assert names(events) == ["Saved", "Failed", "Finished"]
+    assert kept
+    assert (kept.outcome, kept.document["error"]["exit_code"]) == ("error", 2)
+    assert kept.document["error"]["step"] == "fit"
+    line = Lines().line(events[1])
+    assert line
+    assert "built, but does not fit the captured launch" in line
+    assert "does not build" not in line
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from hip_tree import Tree
 from project import make, program
 
+from kerncap.cli.entry import run
 from kerncap.core.capture import manifest, records
 from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import UsageError
@@ -74,6 +75,16 @@ def test_edits_get_their_verdicts_from_one_resident_replayer(out: Path) -> None:
         assert len(set(timing.baseline_ns)) == 1
     assert timings[0].ratio == 1
     assert timings[0].speed == "SAME"
+
+
+def test_a_slip_in_compile_json_is_no_damaged_capture(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = out / "compile.json"
+    path.write_text(path.read_text() + "}\n")
+    lines = len(path.read_text().splitlines())
+    assert run(["watch", str(out), "--once"]) == 2
+    said = capsys.readouterr().err
+    assert f"compile.json: line {lines}, column 1: something follows the end of the document" in said
+    assert "Error(" not in said
 
 
 def test_make_targets(out: Path) -> None:

@@ -115,6 +115,52 @@ def test_debug_information_names_the_unit(tree: Tree, monkeypatch: pytest.Monkey
     assert (finding.definition.file.name, finding.definition.line) == ("scale.h", 3)
 
 
+@pytest.mark.parametrize(("original", "line"), [("there", 3), ("gone", 3), ("other", 4)])
+def test_a_program_that_was_built_in_another_directory(tree: Tree, original: str, line: int) -> None:
+    """The definition is in the files that the variant is made of, not in those of the debug information."""
+    tree.write(
+        {
+            "src/scale.h": SCALE,
+            "other/scale.h": "// another one\n",
+            "src/k.hip": '#include "scale.h"\ntemplate __global__ void scale<float, 3>(float*);\n',
+        }
+    )
+    hsaco = tree.captured("src/k.hip", ["-g"])
+    first = tree.root
+    copy = Tree(first.with_name("a copy"))
+    shutil.copytree(first, copy.root)
+    copy.database([("../src/k.hip", command(copy, "../src/k.hip"))])
+    if original == "gone":
+        shutil.rmtree(first)
+    if original == "other":
+        copy.write({"src/scale.h": f"// moved\n{SCALE}"})
+    finding = copy.find(hsaco)
+    assert finding.definition
+    assert (finding.definition.file, finding.definition.line) == (copy.root / "src/scale.h", line)
+
+
+@pytest.mark.parametrize("words", [["zig", "clang"], ["python-zig", "clang"], ["/gone/zig", "clang"]])
+def test_zig_for_zig_is_nothing_to_tell(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    tree.write({"src/k.hip": SCALE + "template __global__ void scale<float, 3>(float*);\n"})
+    tree.database([("../src/k.hip", [*words, *FLAGS, "-c", "../src/k.hip"])])
+    finding = tree.find(tree.captured("src/k.hip"))
+    assert finding.command
+    assert finding.notes == ()
+
+
+def test_a_guessed_command_misses_no_compiler(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    tree.write({"src/k.hip": SCALE + "template __global__ void scale<float, 3>(float*);\n"})
+    finding = tree.find(tree.captured("src/k.hip"))
+    assert finding.command
+    assert "hipcc" not in " ".join(finding.notes)
+    compile_ = DeviceCompile.of(finding.command, TARGET)
+    assert compile_.compiler.note == ""
+
+
 def test_line_tables_alone_name_the_unit_and_the_text_the_line(tree: Tree) -> None:
     tree.write(
         {
@@ -409,7 +455,8 @@ def test_damaged_database_is_a_note(tree: Tree) -> None:
     )
     finding = tree.find(tree.captured("src/k.hip"))
     assert finding.command
-    assert any("compile_commands.json cannot be read" in n for n in finding.notes)
+    left_out = "compile_commands.json was left out: line 1, column 3: a name in double quotes is expected."
+    assert any(left_out in n for n in finding.notes)
 
 
 def test_probe_is_kept_until_a_header_changes(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:

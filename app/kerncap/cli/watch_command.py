@@ -56,6 +56,8 @@ class Lines:
                 why = f": {validation.summary}" if validation.summary != self._failed else ""
                 verdict = f"{number}: {validation.verdict}{why} ({seconds})"
                 return verdict + self._time(number, validation.passed)
+            case loop_events.Failed(number=number, step=loop_events.FIT, message=message):
+                return f"{number}: built, but does not fit the captured launch ({seconds}): {message}"
             case loop_events.Failed(number=number, step=step, message=message):
                 self._failed = message
                 return f"{number}: {step} failed ({seconds}): {message}"

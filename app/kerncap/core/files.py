@@ -129,6 +129,35 @@ def json_text(document: Any) -> str:
     return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
+_JSON_WORDS = {
+    "Extra data": "something follows the end of the document",
+    "Expecting value": "a value is expected",
+    "Expecting ',' delimiter": "a comma is missing, or a bracket",
+    "Expecting ':' delimiter": "a colon is missing",
+    "Expecting property name enclosed in double quotes": "a name in double quotes is expected",
+    "Illegal trailing comma before end of object": "a comma stands before the end of an object",
+    "Illegal trailing comma before end of array": "a comma stands before the end of a list",
+    "Unterminated string starting at": "a text that begins here has no end",
+    "Invalid control character at": "a text goes on in the next line, or has a control character in it",
+    "Invalid \\escape": "a backslash that no escape begins with (write two of them)",
+}
+
+
+def unread(error: Exception) -> str:
+    """Why a JSON document that a person may edit cannot be read: where, and what is wrong there."""
+    if isinstance(error, json.JSONDecodeError):
+        what = _JSON_WORDS.get(error.msg.rstrip(": "), error.msg)
+        return f"line {error.lineno}, column {error.colno}: {what}"
+    if isinstance(error, UnicodeDecodeError):
+        line = error.object[: error.start].count(b"\n") + 1
+        return f"line {line}: a byte that is no UTF-8, 0x{error.object[error.start]:02x}"
+    if isinstance(error, RecursionError):
+        return "it is nested too deep"
+    if isinstance(error, OSError):
+        return f"cannot be read: {error.strerror or error}"
+    return str(error) or type(error).__name__
+
+
 def write_json(path: Path, document: Any) -> None:
     """`write_atomically` of a document. Raises UsageError, naming the path, where it cannot be written, and
     WorkloadError where there is no room.

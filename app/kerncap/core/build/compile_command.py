@@ -21,7 +21,10 @@ from kerncap.core.errors import UsageError
 LAUNCHERS = frozenset(
     {"ccache", "sccache", "distcc", "icecc", "buildcache", "fastbuild", "nice", "time", "env", "gomacc"}
 )
-_COMPILER_NAME = re.compile(r"(?:amd)?clang(?:\+\+|-cl)?(?:-\d+)?$|hipcc(?:\.bin|\.pl|\.exe)?$|zig$|nvcc$")
+GUESSED = "guessed"  # the origin of a command that nobody gave
+_COMPILER_NAME = re.compile(
+    r"(?:amd)?clang(?:\+\+|-cl)?(?:-\d+)?$|hipcc(?:\.bin|\.pl|\.exe)?$|(?:python-)?zig$|nvcc$"
+)
 
 # Left out of a device-only compile of one unit, with the word that follows.
 _DROP_WITH_VALUE = frozenset(
@@ -275,7 +278,7 @@ def split_compiler(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     name = Path(words[0]).name
     if re.match(r"python[\d.]*$", name) and words[1:3] == ["-m", "ziglang"]:
         return words[:4], words[4:]
-    if name == "zig":
+    if name in ("zig", "python-zig"):
         return words[:2], words[2:]
     if not _COMPILER_NAME.match(name) and len(words) > 1 and is_compiler(words[1]):
         # `wrapper.sh clang++ -c ...`: a launcher of the project's own, or one that picks the options.

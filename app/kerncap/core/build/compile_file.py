@@ -11,8 +11,8 @@ from typing import Any
 from kerncap.core.build.compile_command import CompileCommand
 from kerncap.core.code.codeobject import Kernel, Target
 from kerncap.core.code.shape import misshapen
-from kerncap.core.errors import DamagedCaptureError, UsageError
-from kerncap.core.files import write_json
+from kerncap.core.errors import UsageError
+from kerncap.core.files import unread, write_json
 
 NAME = "compile.json"
 SCHEMA = "kerncap-compile/1"
@@ -95,8 +95,8 @@ class CompileFile:
 
     @classmethod
     def read(cls, directory: Path) -> CompileFile:
-        """From a reproducer. Raises UsageError where it has no variant, DamagedCaptureError where the file is
-        not right.
+        """From a reproducer. Raises UsageError where it has no variant, or the file is not right: it is there
+        to be edited.
         """
         path = directory / NAME
         if not directory.is_dir():
@@ -112,11 +112,9 @@ class CompileFile:
             row: dict[str, Any] = json.loads(path.read_text("utf-8", "surrogateescape"))
             problem = misshapen(row, _SHAPE)
             if problem:
-                raise DamagedCaptureError(f"{path}: {problem}.", file=str(path))
+                raise UsageError(f"{path}: {problem}.", file=str(path))
             if row["schema"] != SCHEMA:
-                raise DamagedCaptureError(
-                    f"{path} has schema {row['schema']!r}; this kerncap reads {SCHEMA!r}."
-                )
+                raise UsageError(f"{path} has schema {row['schema']!r}; this kerncap reads {SCHEMA!r}.")
             command = CompileCommand(
                 Path(row["directory"]),
                 tuple(str(a) for a in row["arguments"]),
@@ -128,6 +126,8 @@ class CompileFile:
                 if "\0" in text:
                     raise ValueError(f"a NUL byte in {text!r}")
                 os.fsencode(text)
+            if any(len(pair) != 2 for pair in row["kernel_arguments"]):
+                raise ValueError("kernel_arguments is no list of pairs, of offset and size")
             if not command.arguments:
                 raise ValueError("arguments is empty")
             files = {Path(original): _inside(str(copy), path) for original, copy in row["files"].items()}
@@ -141,7 +141,7 @@ class CompileFile:
                 tuple((int(a), int(b)) for a, b in row["kernel_arguments"]),
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise DamagedCaptureError(f"{path} cannot be read: {error!r}.", file=str(path)) from error
+            raise UsageError(f"{path}: {unread(error)}.", file=str(path)) from error
 
     def copy_of(self, path: str) -> str | None:
         """The copy that stands for a path as the compiler prints it, if it is one of the program's files."""
@@ -157,7 +157,7 @@ def _inside(copy: str, path: Path) -> str:
     parts = Path(copy).parts
     known = not any(len(os.fsencode(part)) > _LONGEST_NAME or "\0" in part for part in parts)
     if Path(copy).is_absolute() or ".." in parts or not parts or not known:
-        raise DamagedCaptureError(
+        raise UsageError(
             f"{path} names the copy {copy[:200]!r}, which is not inside the reproducer.", file=str(path)
         )
     return copy

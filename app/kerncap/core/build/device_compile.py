@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from kerncap.core.build.compile_command import (
+    GUESSED,
     CompileCommand,
     absolute_arguments,
     device_arguments,
@@ -93,7 +94,8 @@ class DeviceCompile:
         cls, command: CompileCommand, target: Target, symbol: str = "", overlay: Overlay | None = None
     ) -> DeviceCompile:
         """With the compiler that the command names, or the nearest one here."""
-        return cls(command, target, resolve_compiler(command.arguments, command.directory), symbol, overlay)
+        compiler = resolve_compiler(command.arguments, command.directory, command.origin != GUESSED)
+        return cls(command, target, compiler, symbol, overlay)
 
     @property
     def in_place(self) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kerncap.core.build.compile_command import CompileCommand, split_compiler
+from kerncap.core.build.compile_command import GUESSED, CompileCommand, split_compiler
 from kerncap.core.build.device_compile import Compiled, Probe, parse_dependencies
 from kerncap.core.build.nvcc_command import device_options
 from kerncap.core.build.toolchain import CompileError, Compiler, Finished, run_tool
@@ -52,7 +52,8 @@ def resolve_nvcc(command: CompileCommand) -> Compiler:
             "one in KERNCAP_NVCC.",
             missing="nvcc",
         )
-    return Compiler((other,), "nvcc", note=f"{name} is not on this machine; {other} is used.")
+    missed = "" if command.origin == GUESSED else f"{name} is not on this machine; {other} is used."
+    return Compiler((other,), "nvcc", note=missed)
 
 
 def without_unit(symbol: str) -> str:

@@ -21,28 +21,33 @@ from kerncap.core.build.nvcc_compile import NvccCompile
 from kerncap.core.build.toolchain import CompileError
 from kerncap.core.build.triton_compile import TritonCompile
 from kerncap.core.code.arguments import as_arguments, difference, named_kernel
+from kerncap.core.code.demangle import shown_names
 from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import Interrupted, KerncapError, UsageError, explained, unwritable
 from kerncap.core.interrupts import interruptible
 from kerncap.core.units import size
 
+_MOST_NAMES = 8  # of kernels that are told of
 LIMIT_S = 600.0  # of one compile
 _PLACE = re.compile(r"^(?P<lead>(?:In file included from |\s+from )?)(?P<path>[^:\n]+):(?P<line>\d+)", re.M)
 _PLACE_EDG = re.compile(r"^(?P<path>[^(\n]+)\((?P<line>\d+)\)(?=: )", re.M)  # nvcc's own: path(line): error
+
+
+class MisfitError(UsageError):
+    """The variant compiles, and cannot take the captured kernel's place."""
 
 
 @dataclass(frozen=True)
 class Recompiled:
     """A rebuilt kernel: the object, the compiler's warnings (paths are the copies'), and seconds by step.
 
-    `compiler` is what was started; `note` says why it is not the program's own, where it is not.
+    `compiler` is what was started.
     """
 
     object: Path
     warnings: str
     seconds: dict[str, float]
     compiler: str
-    note: str
 
 
 def recompile(
@@ -57,7 +62,8 @@ def recompile(
     The original command runs with its -O and defines, in the original directory where that is still there,
     with the copies (variant and deps/) laid over the original files. On a failure no older output is left
     that could be taken for the result. Raises CompileError (with the compiler's text), UsageError where there
-    is no variant or it no longer defines the kernel, DeviceError where there is no compiler.
+    is no variant, MisfitError where it no longer defines the kernel as it was launched, DeviceError where
+    there is no compiler.
     """
     directory = Path(os.path.abspath(directory))
     plan = CompileFile.read(directory)
@@ -91,18 +97,20 @@ def _build(
             if compile_.in_place
             else f" The program's tree ({plan.command.directory}) is gone, so the copies were used."
         )
-        note = f" {compile_.compiler.note}" if compile_.compiler.note else ""
+        note = compile_.compiler.note
         # What is missing is not in the reproducer.
         told = not text or "by itself" in error.message
         if "KERNCAP_TRITON_PYTHON" in error.message:
-            told, error.message = True, error.message + note
+            told, error.message = True, f"{error.message} {note}".rstrip()
+        elif note and text:  # the mistake comes first; that another compiler found it may explain it
+            text = f"{text.rstrip()}\n{note}\n"
         raise CompileError(
-            error.message if told else f"{plan.variant} does not compile.{gone}{note}", text
+            error.message if told else f"{plan.variant} does not compile.{gone}", text
         ) from None
     _check(plan, output)
     seconds = {**compiled.seconds, "total": time.perf_counter() - started}
     words = " ".join(compile_.compiler.words)
-    return Recompiled(output, show_copies(plan, compiled.output), seconds, words, compile_.compiler.note)
+    return Recompiled(output, show_copies(plan, compiled.output), seconds, words)
 
 
 def _compile(directory: Path, plan: CompileFile) -> DeviceCompile | NvccCompile | TritonCompile:
@@ -119,15 +127,17 @@ def _check(plan: CompileFile, output: Path) -> None:
     """That the new object has the captured kernel, taking the same arguments."""
     made = read_code_object(output)
     if plan.symbol not in made.kernel_names:
-        names = ", ".join(made.kernel_names[:8]) or "no kernel at all"
-        raise UsageError(
-            f"{plan.variant} no longer defines {plan.symbol}; it defines {names}. Keep the kernel's name, "
+        wanted, *others = shown_names([plan.symbol, *made.kernel_names[:_MOST_NAMES]])
+        more = len(made.kernel_names) - len(others)
+        names = ", ".join(others) + (f" and {more} more" if more else "") if others else "no kernel at all"
+        raise MisfitError(
+            f"{plan.variant} no longer defines {wanted}; it defines {names}. Keep the kernel's name, "
             "template arguments and "
             "parameter types as they were."
         )
     if layout_of(made.kernel(plan.symbol)) != plan.layout:
         mine = named_kernel(made, plan.symbol).explicit_arguments
-        raise UsageError(
+        raise MisfitError(
             f"The variant's kernel takes other arguments than the captured one: "
             f"{difference(mine, as_arguments(plan.layout))}. The captured arguments cannot be given to it: "
             "keep the parameters as they were."
@@ -190,8 +200,6 @@ def main(arguments: Sequence[str]) -> int:
         return known.exit_code
     if made.warnings.strip():
         print(made.warnings.rstrip(), file=sys.stderr)
-    if made.note:
-        print(made.note, file=sys.stderr)
     steps = ", ".join(f"{name} {value:.2f} s" for name, value in made.seconds.items() if name != "total")
     print(
         f"{os.path.relpath(made.object)}: {size(made.object.stat().st_size)} in "

@@ -165,8 +165,9 @@ def rocm_clang() -> str | None:
     return shutil.which("amdclang++")
 
 
-def resolve_compiler(arguments: Sequence[str], directory: Path) -> Compiler:
-    """The compiler of a command where it is still there, else the nearest one of this machine.
+def resolve_compiler(arguments: Sequence[str], directory: Path, named: bool = True) -> Compiler:
+    """The compiler of a command where it is still there, else the nearest one of this machine. Not `named`:
+    the command is a guess, and nobody misses its compiler.
 
     `KERNCAP_CLANG` names one to use in any case. Raises DeviceError where there is none.
     """
@@ -182,7 +183,10 @@ def resolve_compiler(arguments: Sequence[str], directory: Path) -> Compiler:
         found = _executable(words[0], directory)
     if found is not None:
         return _classify((found, *words[1:]), "")
-    return fallback_compiler(f"{words[0]} is not on this machine")
+    own = zig() if _is_zig(words) else None
+    if own is not None:  # the same compiler, from the ziglang package
+        return _classify((own, *_after_zig(words)), "")
+    return fallback_compiler(f"{words[0]} is not on this machine" if named else "")
 
 
 def fallback_compiler(why: str = "") -> Compiler:
@@ -193,8 +197,8 @@ def fallback_compiler(why: str = "") -> Compiler:
     program = zig()
     if program is None:
         raise DeviceError(
-            (f"{why}, and there" if why else "There")
-            + " is no other compiler for AMD GPUs here. Install ROCm, or `pip install 'kerncap[sim]'` for "
+            (f"{why}, and there is no other" if why else "There is no")
+            + " compiler for AMD GPUs here. Install ROCm, or `pip install 'kerncap[sim]'` for "
             "zig's clang, or name a clang with the AMDGPU target in KERNCAP_CLANG.",
             missing="compiler",
         )
@@ -203,7 +207,12 @@ def fallback_compiler(why: str = "") -> Compiler:
 
 
 def _is_zig(words: Sequence[str]) -> bool:
-    return Path(words[0]).name == "zig" or list(words[1:3]) == ["-m", "ziglang"]
+    return Path(words[0]).name in ("zig", "python-zig") or list(words[1:3]) == ["-m", "ziglang"]
+
+
+def _after_zig(words: Sequence[str]) -> Sequence[str]:
+    """What follows `zig` or `python -m ziglang`."""
+    return words[3:] if list(words[1:3]) == ["-m", "ziglang"] else words[1:]
 
 
 def _executable(word: str, directory: Path) -> str | None:
@@ -218,7 +227,7 @@ def _classify(words: tuple[str, ...], note: str) -> Compiler:
         if Path(words[0]).name != "zig":  # python -m ziglang: the interpreter may be gone or lack the package
             program = zig()
             if program:
-                words = (program, *words[3:])
+                words = (program, *_after_zig(words))
         # `zig cc` and `zig c++` are front ends with options of their own; `zig clang` is clang itself.
         driver = words[1] if len(words) > 1 else "clang"
         if driver in ("cc", "c++"):

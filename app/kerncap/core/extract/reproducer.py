@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kerncap.core.build.compile_command import CompileCommand
+from kerncap.core.build.compile_command import GUESSED, CompileCommand
 from kerncap.core.build.compile_file import (
     NAME,
     OUTPUT,
@@ -338,7 +338,7 @@ def _is_local(path: Path, command: CompileCommand, source_dirs: Sequence[Path]) 
 
 
 def _hip_compiler(command: CompileCommand) -> Compiler:
-    return resolve_compiler(command.arguments, command.directory)
+    return resolve_compiler(command.arguments, command.directory, command.origin != GUESSED)
 
 
 def _tree_root(unit: Path, shared: Path, source_dirs: Sequence[Path]) -> Path:

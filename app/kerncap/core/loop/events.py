@@ -133,6 +133,9 @@ class Validated(Event):
     validation: Validation | None = None
 
 
+FIT = "fit"  # the step after the compile: whether the captured launch can be given to what it made
+
+
 @dataclass(frozen=True)
 class Failed(Event):
     """A step ended in an error: a fault, a timeout, a device that is gone."""

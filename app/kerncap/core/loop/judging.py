@@ -15,8 +15,8 @@ from typing import Any
 
 from kerncap.core.capture.records import Capture
 from kerncap.core.code.shape import misshapen
-from kerncap.core.errors import DamagedCaptureError, UsageError
-from kerncap.core.files import write_json
+from kerncap.core.errors import UsageError
+from kerncap.core.files import unread, write_json
 from kerncap.core.judge.compare import Tolerance
 from kerncap.core.judge.dtypes import type_map
 
@@ -95,7 +95,7 @@ def parse_judging(text: str) -> Judging:
 def remembered(directory: Path) -> Judging:
     """How the reproducer in `directory` is judged; exactly where nothing is remembered.
 
-    Raises DamagedCaptureError where the file is not right: a comparison that was to be exact must not become
+    Raises UsageError where the file is not right: a comparison that was to be exact must not become
     another one, nor the other way round.
     """
     path = directory / NAME
@@ -104,7 +104,7 @@ def remembered(directory: Path) -> Judging:
     except FileNotFoundError:
         return EXACTLY
     except (OSError, ValueError, RecursionError) as error:
-        raise _damaged(path, str(error)) from error
+        raise _damaged(path, unread(error)) from error
     problem = misshapen(row, _SHAPE)
     if problem:
         raise _damaged(path, problem)
@@ -119,10 +119,8 @@ def remembered(directory: Path) -> Judging:
     return Judging(float(row["atol"]), float(row["rtol"]), row["ulp"], dtypes)
 
 
-def _damaged(path: Path, problem: str) -> DamagedCaptureError:
-    return DamagedCaptureError(
-        f"{path} cannot be read: {problem}. Remove it to compare exactly.", file=str(path)
-    )
+def _damaged(path: Path, problem: str) -> UsageError:
+    return UsageError(f"{path}: {problem}. Remove it to compare exactly.", file=str(path))
 
 
 def remember(directory: Path, judging: Judging, capture: Capture | None = None) -> None:

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kerncap.core.build.compile_command import CompileCommand, with_defines
+from kerncap.core.build.compile_command import GUESSED, CompileCommand, with_defines
 from kerncap.core.build.device_compile import Probe
 from kerncap.core.build.diagnostics import first_error_text
 from kerncap.core.build.nvcc_command import expand_options_files, is_nvcc
@@ -178,7 +178,7 @@ class _Search:
             if time.monotonic() > self.deadline:
                 return None
             words = ["nvcc", "-O3", *(f"-I{i}" for i in includes), *(f"-D{d}" for d in self.request.defines)]
-            command = CompileCommand(file.parent, (*words, "-c", str(file)), file, None, "guessed")
+            command = CompileCommand(file.parent, (*words, "-c", str(file)), file, None, GUESSED)
             try:
                 return self._ask(command)
             except CompileError as error:

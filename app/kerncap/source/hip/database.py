@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kerncap.core.build.compile_command import CompileCommand, is_hip, make_command
 from kerncap.core.errors import UsageError
+from kerncap.core.files import unread
 
 NAME = "compile_commands.json"
 _MAX_FOLDERS = 4000
@@ -78,7 +79,7 @@ def load(paths: Iterable[Path], accepts: Callable[[CompileCommand], bool] = is_h
             if not isinstance(rows, list):
                 raise ValueError("it is no list")
         except (OSError, ValueError) as error:
-            notes.append(f"{path} cannot be read ({error}) and was left out.")
+            notes.append(f"{path} was left out: {unread(error)}.")
             continue
         used.append(path)
         for row in rows:

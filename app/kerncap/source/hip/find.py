@@ -243,15 +243,49 @@ def _uses_own(command: CompileCommand) -> bool:
 
 
 def _definition(search: _Search, dependencies: Iterable[Path]) -> Definition | None:
-    if search.debug and search.debug.file and search.debug.line:
-        return Definition(Path(search.debug.file), search.debug.line)
     wanted = list(dependencies)
+    if search.debug and search.debug.file and search.debug.line:
+        told = Definition(Path(search.debug.file), search.debug.line)
+        if not wanted or any(_same(d, search.debug.file) for d in wanted):
+            return told
+        moved = _moved(told, wanted, symbol_words(search.request.symbol))
+        if moved is not None:
+            return moved
     sites: list[Site] = [s for s in search.sites if not wanted or any(_same(d, str(s.file)) for d in wanted)]
     if not sites and wanted:
         sites = find_sites(
             (d for d in wanted if d.suffix in SOURCES | HEADERS), symbol_words(search.request.symbol)
         )
     return Definition(sites[0].file, sites[0].kernel.line) if sites else None
+
+
+def _moved(told: Definition, files: Sequence[Path], names: Sequence[str]) -> Definition | None:
+    """Where a program was built in another directory: the file that stands for the one that its debug
+    information names. The line is the same only where the text is.
+    """
+    alike = [f for f in files if f.name == told.file.name]
+    if not alike:
+        return None
+    text = _content(told.file)
+    file = max(alike, key=lambda f: (text is not None and _content(f) == text, _common_tail(f, told.file)))
+    sites = [site.kernel.line for site in find_sites([file], names)]
+    same = text is not None and _content(file) == text
+    if same or not sites:
+        return Definition(file, told.line)
+    return Definition(file, min(sites, key=lambda line: abs(line - told.line)))
+
+
+def _content(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return None
+
+
+def _common_tail(a: Path, b: Path) -> int:
+    """How many names at the end of two paths are the same."""
+    pairs = zip(reversed(a.parts), reversed(b.parts), strict=False)
+    return next((n for n, (x, y) in enumerate(pairs) if x != y), min(len(a.parts), len(b.parts)))
 
 
 def _textual_dependencies(command: CompileCommand) -> list[Path]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from kerncap.core.build.compile_command import CompileCommand
+from kerncap.core.build.compile_command import GUESSED, CompileCommand
 from kerncap.core.build.device_compile import DeviceCompile, Probe
 from kerncap.core.build.toolchain import CompileError
 from kerncap.core.native import SIM_HIP, find_native
@@ -33,7 +33,7 @@ def guess_command(request: SourceRequest, file: Path, files: Sequence[Path]) -> 
             *(f"-I{i}" for i in includes),
             *(f"-D{d}" for d in request.defines),
         ]
-        command = CompileCommand(file.parent, (*words, "-c", str(file)), file, None, "guessed")
+        command = CompileCommand(file.parent, (*words, "-c", str(file)), file, None, GUESSED)
         try:
             return command, cached_probe(DeviceCompile.of(command, request.target, request.symbol))
         except CompileError as error:
