@@ -241,6 +241,50 @@ def test_programs_started_some_other_way_are_reported_by_their_session(fake: Fak
     assert len(document["processes"]) == 2
 
 
+def test_a_session_knows_its_device_before_and_after_a_program(fake: Fake, tmp_path: Path) -> None:
+    first = kerncap("env", "--session", "s", "--device", "sim:gfx90a")
+    assert kerncap("profile", "--session", "s").stdout.startswith("sim:gfx90a: 0 dispatches of 0 kernels")
+    environment = {**os.environ, "KERNCAP_SESSION": str(tmp_path / "s")}
+    subprocess.run(fake(kernels=KERNELS), check=True, env=environment)
+    assert kerncap("profile", "--session", "s").stdout.startswith("sim:gfx90a: 33 dispatches")
+    again = kerncap("env", "--session", "s")  # also where another device is the default
+    assert (again.returncode, again.stdout) == (0, first.stdout)
+    other = kerncap("env", "--session", "s", "--device", "sim:gfx942")
+    assert other.returncode == 2
+    assert "was made for sim:gfx90a, not sim:gfx942: leave out --device" in other.stderr
+    (tmp_path / "no session").mkdir()
+    wrong = kerncap("env", "--session", "no session")
+    assert wrong.returncode == 2
+    assert "is no session of kerncap" in wrong.stderr
+    assert "remove" not in wrong.stderr
+
+
+def test_what_a_running_program_has_in_flight_is_not_unaccounted_for(fake: Fake, tmp_path: Path) -> None:
+    kerncap("env", "--session", "s")
+    kernels = [*KERNELS, {"name": "flying", "calls": 4, "ns": 0}]
+    environment = {**os.environ, "KERNCAP_SESSION": str(tmp_path / "s")}
+    with subprocess.Popen(
+        fake(kernels=kernels, print="hello", hang=60), env=environment, stdout=-1
+    ) as program:
+        try:
+            assert program.stdout
+            program.stdout.readline()
+            said = kerncap("profile", "--session", "s").stderr
+        finally:
+            program.kill()
+    assert "1 process still runs; 4 dispatches are in flight" in said
+    assert "unaccounted" not in said
+    assert len(said.splitlines()) == 1
+
+
+def test_an_extraction_in_a_session_where_nothing_was_launched(fake: Fake) -> None:
+    kerncap("env", "--session", "s")
+    done = kerncap("extract", "k", "--session", "s", "--timeout", "0.3")
+    assert done.returncode == 5
+    assert "No program has launched a kernel with this session yet (s)." in done.stderr
+    assert "none" not in done.stderr
+
+
 def test_doctor_names_what_is_missing(fake: Fake) -> None:
     done = kerncap("doctor", "--json")
     document = json.loads(done.stdout)

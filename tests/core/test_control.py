@@ -105,7 +105,7 @@ def test_named_session_stays_and_is_opened_again(tmp_path: Path) -> None:
     with Session.open(tmp_path / "mine") as session:
         assert session.status().processes == 0
     assert (tmp_path / "mine" / "control").exists()
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="exists already: name"):
         Session.create(directory=tmp_path / "mine")
     (tmp_path / "mine" / "control").write_bytes(b"short")
     with pytest.raises(UsageError, match="another version"):

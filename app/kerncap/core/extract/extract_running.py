@@ -30,7 +30,7 @@ from kerncap.core.program.control import (
     Session,
     process_start,
 )
-from kerncap.core.program.live import LiveReader
+from kerncap.core.program.live import KernelStats, LiveReader
 from kerncap.core.program.workload import Command
 from kerncap.core.triton import triton_choice, triton_record
 
@@ -169,12 +169,17 @@ def _wait(
             continue
         if timeout is not None and elapsed > timeout:
             launched = reader.snapshot().kernels
-            near = kernel_lines(nearest(kernel, launched), launched) if launched else "  none"
             raise WorkloadError(
-                f"{kernel} was not captured within {timeout:g} s. "
-                f"Launched were, the nearest names first:\n{near}"
+                f"{kernel} was not captured within {timeout:g} s. {_launched(kernel, session, launched)}"
             )
         time.sleep(_POLL_S)
+
+
+def _launched(kernel: str, session: Session, launched: Sequence[KernelStats]) -> str:
+    if not launched:
+        return f"No program has launched a kernel with this session yet ({session.directory})."
+    near = kernel_lines(nearest(kernel, launched), launched)
+    return f"Launched were, the nearest names first:\n{near}"
 
 
 def _cancel(session: Session) -> None:

@@ -28,6 +28,7 @@ from kerncap.core.scratch import process_start as process_start
 
 MOST_DISPATCHES = 2**63 - 1
 TRITON_HOOK = "triton_hook"  # what Python programs that are watched execute when they import Triton
+_DEVICE = "device"  # a file with the name of the device that the session was made for
 _LEAST_FREE = 64 << 20  # a statistics file is sparse, but its rows and names must fit
 
 
@@ -114,8 +115,9 @@ class Session:
         self._block = np.frombuffer(self._map, layout.CONTROL, 1)
 
     @classmethod
-    def create(cls, *, timing: bool = True, directory: Path | None = None) -> Session:
+    def create(cls, *, timing: bool = True, directory: Path | None = None, device: str = "") -> Session:
         """Makes a new session: under `session_root()`, removed on leaving, or as `directory`, which is kept.
+        `device`: the name of the device that its programs are to run on, for who opens it later.
 
         Raises DeviceError where no directory can be made, UsageError where `directory` exists.
         """
@@ -137,12 +139,13 @@ class Session:
             fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with os.fdopen(fd, "wb") as file:
                 file.write(block.tobytes())
+            if device:
+                (where / _DEVICE).write_text(f"{device}\n", "utf-8")
             temporary.rename(where / "control")
             (where / TRITON_HOOK).symlink_to(Path(__file__).resolve().parents[2] / TRITON_HOOK)
         except FileExistsError:
-            raise UsageError(
-                f"{where} exists already; name a directory that does not, or remove it."
-            ) from None
+            what = "" if (where / "control").exists() else " and is no session of kerncap"
+            raise UsageError(f"{where} exists already{what}: name a directory that does not exist") from None
         except OSError as error:
             if made:
                 shutil.rmtree(where, ignore_errors=True)
@@ -184,6 +187,14 @@ class Session:
             session.close()
             raise UsageError(f"{directory}/control is no control block of this version of kerncap")
         return session
+
+    @property
+    def device(self) -> str:
+        """The name of the device that it was made for; "" where that is not known."""
+        try:
+            return (self.directory / _DEVICE).read_text("utf-8").strip()
+        except (OSError, ValueError):
+            return ""
 
     def __enter__(self) -> Session:
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from kerncap.core.program.device_words import CUDA, words_of_devices
 from kerncap.core.program.live import KernelStats, LiveReader, ProcessStats, Snapshot
 from kerncap.core.program.workload import Command, Workload, check_seconds, parse_command
 from kerncap.core.triton.triton_choice import configurations
+from kerncap.core.units import many
 
 SCHEMA = "kerncap-profile/1"
 
@@ -199,10 +200,28 @@ def _unaccounted(process: ProcessStats, ended_and_timed: bool) -> int:
     return min(left, 0) if process.sampling else left
 
 
-def _warnings(snapshot: Snapshot, ended_and_timed: bool) -> list[str]:
+def _in_flight(process: ProcessStats) -> int:
+    """Of a process that runs: what it has dispatched and not yet counted otherwise. One that times nothing or
+    a sample only says what it waits for itself.
+    """
+    if process.sampling or not process.timed:
+        return process.pending
+    return max(0, process.dispatches - process.timed - process.lost - process.rejected)
+
+
+def _running_warning(running: Sequence[ProcessStats]) -> str:
+    flying = sum(map(_in_flight, running))
+    text = f"{many(len(running), 'process')} still {'runs' if len(running) == 1 else 'run'}"
+    return text + (f"; {many(flying, 'dispatch')} are in flight" if flying else "")
+
+
+def _warnings(snapshot: Snapshot, ended_and_timed: bool, running: Container[int]) -> list[str]:
+    """`running`: the ids of the processes that run on; their figures are on their way."""
     warnings = []
     seen, timed = snapshot.total("dispatches"), snapshot.total("timed")
-    lost, rejected, pending = snapshot.total("lost"), snapshot.total("rejected"), snapshot.total("pending")
+    lost, rejected = snapshot.total("lost"), snapshot.total("rejected")
+    ended = [process for process in snapshot.processes if process.pid not in running]
+    pending = sum(process.pending for process in ended)
     if lost:
         warnings.append(
             f"{lost} dispatches were never seen to end, or had no row: their time is not in the table"
@@ -223,11 +242,11 @@ def _warnings(snapshot: Snapshot, ended_and_timed: bool) -> list[str]:
         pending = sum(process.pending for process in snapshot.processes if process.exited)
     if pending:
         warnings.append(f"{pending} dispatches were still in flight when the program ended")
-    unexplained = sum(_unaccounted(process, ended_and_timed) for process in snapshot.processes)
+    unexplained = sum(_unaccounted(process, ended_and_timed) for process in ended)
     if unexplained and timed:
         warnings.append(f"{seen} dispatches were seen and {timed} timed; {unexplained} are unaccounted for")
     counted = sum(kernel.calls for kernel in snapshot.kernels)
-    if counted != seen:
+    if counted != seen and len(ended) == len(snapshot.processes):
         warnings.append(f"{seen} dispatches were seen, and the kernels' calls add up to {counted}")
     for process in snapshot.processes:
         if process.message:
@@ -248,11 +267,12 @@ def build_report(
     warnings: Sequence[str] = (),
     ended_and_timed: bool = False,
     described: Mapping[str, Described] | None = None,
+    running: Container[int] = (),
 ) -> ProfileReport:
     """A report from the figures of one moment.
 
     `ended_and_timed`: no process of them runs any more, and all dispatches were to be timed. `described`: how
-    kernels were compiled, by id.
+    kernels were compiled, by id. `running`: the ids of processes that run on.
     """
     processes = [
         ProcessReport(
@@ -292,7 +312,7 @@ def build_report(
         kernels=kernel_reports(snapshot.kernels, described),
         processes=processes,
         runtimes=list(runtimes),
-        warnings=[*warnings, *_warnings(snapshot, ended_and_timed)],
+        warnings=[*warnings, *_warnings(snapshot, ended_and_timed, running)],
         sampling=snapshot.sampling,
     )
 
@@ -355,8 +375,8 @@ def profile(
                 extra.append(f"the program was ended after {timeout:g} s (--timeout)")
             if left:
                 extra.append(
-                    f"{left} processes that the program started still run: what they do from now on "
-                    "is not counted"
+                    f"{many(left, 'process')} that the program started still "
+                    f"{'runs: what it does' if left == 1 else 'run: what they do'} from now on is not counted"
                 )
             if not snapshot.total("dispatches"):
                 extra.append(
@@ -374,6 +394,7 @@ def profile(
                 warnings=extra,
                 ended_and_timed=timing and not left,
                 described=configurations(session.directory),
+                running={process.pid for process in _running(snapshot)} if left else (),
             )
         if output is not None:
             settle()
@@ -381,12 +402,23 @@ def profile(
     return report
 
 
-def _kind(snapshot: Snapshot) -> str:
-    """The kind of device that programs of a session run on."""
+def _running(snapshot: Snapshot) -> list[ProcessStats]:
+    return [p for p in snapshot.processes if process_start(p.pid) is not None and not p.exited]
+
+
+def _device_name(snapshot: Snapshot, made_for: str) -> str:
+    """What programs of a session run on: what it was made for, unless they ran on something else."""
+    lines = [line for process in snapshot.processes for line in process.devices]
     if snapshot.simulated:
-        return "sim"
-    words = words_of_devices(line for process in snapshot.processes for line in process.devices)
-    return "cuda" if words is CUDA else "rocm"
+        kind = "sim"
+    elif snapshot.processes or not made_for:
+        kind = "cuda" if words_of_devices(lines) is CUDA else "rocm"
+    else:
+        return made_for
+    if made_for.split(":")[0] == kind:
+        return made_for
+    arch = next((line.split("\t")[1] for line in lines if "\t" in line), "")
+    return f"sim:{arch}" if kind == "sim" and arch else kind
 
 
 def profile_session(directory: str | os.PathLike[str]) -> ProfileReport:
@@ -395,20 +427,20 @@ def profile_session(directory: str | os.PathLike[str]) -> ProfileReport:
     Programs may still run. Raises UsageError where `directory` is no session.
     """
     where = Path(directory)
-    with Session.open(where), LiveReader(where) as reader:
+    with Session.open(where) as session, LiveReader(where) as reader:
         snapshot = reader.snapshot()
         described = configurations(where)
-    running = sum(
-        1 for process in snapshot.processes if process_start(process.pid) is not None and not process.exited
-    )
-    warnings = [f"{running} processes still run"] if running else []
+        made_for = session.device
+    running = _running(snapshot)
+    warnings = [_running_warning(running)] if running else []
     if not snapshot.processes:
         warnings.append(f"no program has used a GPU with this session yet ({where})")
     return build_report(
         snapshot,
-        device=_kind(snapshot),
+        device=_device_name(snapshot, made_for),
         command=[],
         exit_code=0,
         warnings=warnings,
         described=described,
+        running={process.pid for process in running},
     )
