@@ -4,6 +4,7 @@ once, from the two arrays as they are. No runs, no blocks.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,10 @@ def plain(
     addresses = address + at * expected.itemsize
     a, b = _values(expected, dtype), _values(actual, dtype)
     relative = _relative(a, b, len(at))
+    if dtype in ("i64", "u64"):  # float64 has not all of them
+        signed = f"<{dtype[0]}8"
+        pairs = zip(expected.view(signed).tolist(), actual.view(signed).tolist(), strict=True)
+        relative = np.array([abs(y - x) / abs(x) if x else np.inf for x, y in pairs])
     fails = np.ones(len(at), bool)
     found: dict[str, Any] = dict.fromkeys(("max_abs", "max_rel", "max_ulp"))
     found |= {"squares": 0.0, "new_nans": 0, "signed_zeros": 0, "ulp_histogram": {}}
@@ -100,7 +105,7 @@ def plain(
         counted = finite & ~zeros
         if counted.any():
             worst = np.flatnonzero(counted)[int(error[counted].argmax())]
-            found["max_abs"] = float(error[worst])
+            found["max_abs"] = min(float(error[worst]), sys.float_info.max)
             found["worst"] = hex(addresses[worst])
             ratios = relative[counted & np.isfinite(relative)]
             found["max_rel"] = float(ratios.max()) if len(ratios) else None

@@ -25,7 +25,16 @@ from kerncap.core.judge.verdict import (
     Baseline,
 )
 from kerncap.core.judge.wording import first_mismatch
-from kerncap.core.replay.replayer import Differences, KernelFault, KernelTimeout, RangeList, Replayer, Variant
+from kerncap.core.replay.replayer import (
+    DATA_LIMIT,
+    Differences,
+    KernelFault,
+    KernelTimeout,
+    RangeList,
+    Replayer,
+    Variant,
+)
+from kerncap.core.units import size
 
 _MORE_RUNS = 3  # as soon as one run differs
 _MOST_RUNS = 12
@@ -168,7 +177,7 @@ class BaselineRuns:
             runs=replays.spread.runs,
             run_s=replays.run_s,
         )
-        found.verdict, found.reason = self._verdict(found, mode, replays.first, tolerance)
+        found.verdict, found.reason = self._verdict(found, mode, replays, tolerance)
         nothing_told = not replayer.tracks_writes and not replayer.changed_bytes
         if found.verdict == IDENTICAL and nothing_told:
             proven = self._silent.rewritten(found)
@@ -190,9 +199,14 @@ class BaselineRuns:
         return not compare.analyse(outcome, self._types, tolerance, found.varying).mismatches
 
     def _verdict(
-        self, found: Baseline, mode: str, first: Differences, tolerance: Tolerance
+        self, found: Baseline, mode: str, replays: _Replays, tolerance: Tolerance
     ) -> tuple[str, str]:
-        analysis = found.analysis
+        analysis, first = found.analysis, replays.first
+        if replays.spread.lost and analysis.mismatches == analysis.unanalysed:
+            return INCONCLUSIVE, (
+                f"{size(replays.spread.lost)} differ in one of the captured kernel's replays beyond the "
+                f"{size(DATA_LIMIT // 2)} that are looked at one by one"
+            )
         if analysis.mismatches and not self._misled(found, mode, lambda other: same_outcome(first, other)):
             return FAIL, self._failure(analysis)
         if analysis.mismatches:

@@ -7,6 +7,7 @@ itself, the elements that vary are masked, and floats among them held against th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,12 +27,14 @@ from kerncap.core.judge.mismatches import (
     relative_to,
 )
 from kerncap.core.judge.variation import Held, Variation, hold
-from kerncap.core.replay.replayer import NO_DATA, Differences
+from kerncap.core.replay.replayer import Differences
 
 # Of distances in units in the last place: the largest one that each name stands for.
 _HISTOGRAM = (
     ("1", 1), ("2", 2), ("3-4", 4), ("5-16", 16), ("17-256", 256), ("257-65536", 65536), ("more", 2**64 - 1),
 )  # fmt: skip
+
+_LARGEST = sys.float_info.max
 
 Mask = npt.NDArray[np.bool_]
 Values = floats.Values
@@ -75,6 +78,7 @@ class RegionStats:
     ulp_histogram: dict[str, int] = field(default_factory=dict)
     first: dict[str, Any] | None = None  # lowest address
     worst: dict[str, Any] | None = None  # largest |a-b|
+    unanalysed: int = 0  # bytes that differ beyond the bound to what is looked at
     detail: Mismatches = field(default_factory=Mismatches)
     _worst_error: float = -1.0
 
@@ -86,7 +90,11 @@ class Analysis:
     regions: dict[int, RegionStats] = field(default_factory=dict)
     compared: int = 0
     compared_in: dict[int, int] = field(default_factory=dict)  # of that, by region
-    unanalysed: int = 0  # bytes that differ, too many to be looked at one by one
+
+    @property
+    def unanalysed(self) -> int:
+        """Bytes that differ, too many to be looked at one by one."""
+        return sum(r.unanalysed for r in self.regions.values())
 
     @property
     def mismatches(self) -> int:
@@ -120,7 +128,7 @@ class _Numbers:
         wanted, found = numbers(part.expected, part.dtype), numbers(part.actual, part.dtype)
         if wanted is None or found is None:
             return None
-        error = absolute_error(wanted, found)
+        error = absolute_error(part.expected, part.actual, part.dtype, wanted, found)
         return _Numbers(wanted, found, error, relative_to(wanted, found, error))
 
 
@@ -151,7 +159,8 @@ def _judge_floats(
         close = np.zeros(len(wanted), bool)
         if tolerance.atol > 0 or tolerance.rtol > 0:
             with np.errstate(invalid="ignore", over="ignore"):
-                close |= error <= tolerance.atol + tolerance.rtol * np.abs(wanted)
+                bound = tolerance.atol + tolerance.rtol * np.abs(wanted)
+                close |= error <= np.minimum(bound, _LARGEST)
         if tolerance.ulp > 0:
             close |= distance <= min(tolerance.ulp, int(np.iinfo(distance.dtype).max))
         passes |= close if finite is None else finite & close
@@ -174,7 +183,7 @@ def _measure(
         error, relative, distance = error[counted], relative[counted], distance[counted]
     errors.append(error)
     i = int(error.argmax())
-    largest = float(error[i])
+    largest = min(float(error[i]), _LARGEST)  # beyond that no document has a number
     stats.max_abs = max(stats.max_abs or 0.0, largest)
     if largest > stats._worst_error:
         stats._worst_error = largest
@@ -205,8 +214,10 @@ def analyse(
     the range, not what was found.
     """
     result = Analysis(compared=differences.compared, compared_in=differences.compared_in)
-    lost = differences.runs[differences.runs["data_offset"] == NO_DATA]
-    result.unanalysed = int(lost["different"].sum())
+    for row in differences.lost:
+        stats = result.regions.setdefault(int(row["region"]), RegionStats(int(row["region"])))
+        stats.unanalysed += int(row["different"])
+        stats.differing_bytes += int(row["different"])
     for part in elements(differences, types):
         stats = result.regions.setdefault(part.region, RegionStats(part.region))
         stats.dtype = part.layout.name if stats.dtype in ("", part.layout.name) else "mixed"

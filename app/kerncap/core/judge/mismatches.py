@@ -36,8 +36,17 @@ def numbers(bits: npt.NDArray[Any], dtype: str) -> Numbers | None:
     return None
 
 
-def absolute_error(a: Numbers, b: Numbers) -> Numbers:
-    """|b - a|, with NaN and infinity where arithmetic has them."""
+def absolute_error(
+    expected: npt.NDArray[Any], actual: npt.NDArray[Any], dtype: str, a: Numbers, b: Numbers
+) -> Numbers:
+    """|b - a| of elements given by their bits and as numbers, with NaN and infinity where arithmetic has
+    them.
+    """
+    if dtype in ("i64", "u64"):  # float64 has not all of them
+        one, other = (bits.view(f"<{dtype[0]}8") for bits in (expected, actual))
+        apart = np.where(one > other, expected - actual, actual - expected)
+        found: Numbers = apart.view("<u8").astype(np.float64)
+        return found
     with np.errstate(invalid="ignore", over="ignore"):
         error: Numbers = b - a
     return np.abs(error, out=error)
@@ -77,7 +86,7 @@ def relative_error(expected: npt.NDArray[Any], actual: npt.NDArray[Any], dtype: 
     a, b = numbers(expected, dtype), numbers(actual, dtype)
     if a is None or b is None:
         return np.where(expected != actual, np.inf, 0.0)
-    return relative_to(a, b, absolute_error(a, b))
+    return relative_to(a, b, absolute_error(expected, actual, dtype, a, b))
 
 
 def _least(exponent: int) -> float:

@@ -38,7 +38,7 @@ from kerncap.core.judge.verdict import (
     ValidateResult,
     figures,
 )
-from kerncap.core.judge.wording import differing, first_mismatch, where
+from kerncap.core.judge.wording import beyond, differing, first_mismatch, where
 from kerncap.core.replay.launch import variant_launch
 from kerncap.core.replay.replayer import Differences, KernelFault, KernelTimeout, Replayer, Variant
 
@@ -265,6 +265,10 @@ class Validator:
         if base.verdict in (FAIL, INCONCLUSIVE):
             result.verdict = INCONCLUSIVE
             result.reason = f"the reference does not hold: {base.reason}"
+            return base
+        if 0 < analysis.unanalysed == analysis.mismatches:
+            result.verdict = INCONCLUSIVE
+            result.reason = f"{beyond(analysis)}; of those none is wrong"
             return base
         if analysis.mismatches:
             result.verdict, result.reason = FAIL, first_mismatch(self.capture, analysis)

@@ -174,9 +174,11 @@ class Spread:
         self._types = types
         self._groups: dict[tuple[int, str, int], _Group] = {}
         self.runs = 0
+        self.lost = 0  # bytes that differed in a run and were too many to be looked at
 
     def add(self, differences: Differences) -> None:
         """One more run."""
+        self.lost = max(self.lost, int(differences.lost["different"].sum()))
         parts: dict[tuple[int, str, int], list[Elements]] = {}
         for part in elements(differences, self._types):
             parts.setdefault((part.region, part.dtype, part.anchor), []).append(part)

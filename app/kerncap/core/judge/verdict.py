@@ -139,6 +139,7 @@ def figures(stats: RegionStats, address: int, compared: int, layout: Layout) -> 
         "bit_equal_share": 1.0 - min(stats.differing_bytes / compared, 1.0) if compared else None,
         "mismatches": stats.mismatches,
         "mismatch_bytes": stats.mismatch_bytes,
+        "unanalysed_bytes": stats.unanalysed,
         "tolerated": stats.tolerated,
         "max_abs": stats.max_abs,
         "max_rel": stats.max_rel,

@@ -7,15 +7,16 @@ from typing import Any
 
 from kerncap.core.capture.records import Capture
 from kerncap.core.judge.compare import Analysis
-from kerncap.core.replay.replayer import RangeList
+from kerncap.core.replay.replayer import DATA_LIMIT, RangeList
+from kerncap.core.units import size
 
 
 def where(capture: Capture, ranges: RangeList) -> str:
     """The first range of a set, and the region it is in or near."""
     if len(ranges.ranges) == 0:
         return "nowhere"
-    address, size = int(ranges.ranges["address"][0]), int(ranges.ranges["bytes"][0])
-    text = f"0x{address:x} ({size} bytes)"
+    address, count = int(ranges.ranges["address"][0]), int(ranges.ranges["bytes"][0])
+    text = f"0x{address:x} ({count} bytes)"
     near = capture.nearest_region(address)
     if near is not None:
         region, distance = near
@@ -35,6 +36,12 @@ def differing(count: int, what: str = "element") -> str:
     return f"1 {what} differs" if count == 1 else f"{count} {what}s differ"
 
 
+def beyond(analysis: Analysis) -> str:
+    """What differs and was not looked at."""
+    looked_at = size(DATA_LIMIT // 2)
+    return f"{size(analysis.unanalysed)} more differ, beyond the {looked_at} that are looked at one by one"
+
+
 def first_mismatch(capture: Capture, analysis: Analysis) -> str:
     """How many elements differ, and the first of them."""
     firsts = [s for s in analysis.regions.values() if s.first is not None]
@@ -48,6 +55,8 @@ def first_mismatch(capture: Capture, analysis: Analysis) -> str:
         f"{differing(analysis.mismatches)}{extra}; the first: {element} is {first['actual']}, should be "
         f"{first['expected']}"
     )
+    if analysis.unanalysed:
+        text += f"; {beyond(analysis)}"
     if "range" in first:
         low, high = first["range"]
         text += f" (the captured kernel's own replays vary from {low:.9g} to {high:.9g})"

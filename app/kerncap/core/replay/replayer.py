@@ -34,6 +34,7 @@ from kerncap.core.native import REPLAYER, REPLAYER_CUDA, SIM_RUNTIME, native_pat
 from kerncap.core.replay.faults import fault_text
 from kerncap.core.replay.launch import Launch, captured_launch, emptied_launch
 from kerncap.core.replay.replies import (
+    DATA_LIMIT,
     NO_DATA,
     RUN_DTYPE,
     SCOPES,
@@ -53,6 +54,7 @@ from kerncap.core.scratch import scratch
 from kerncap.core.waiting import Wait, wait_readable
 
 __all__ = [
+    "DATA_LIMIT",
     "NO_DATA",
     "RUN_DTYPE",
     "Differences",
@@ -482,7 +484,7 @@ class Replayer:
         *,
         against: str = "application",
         scope: str = "written",
-        data_limit: int = 1 << 30,
+        data_limit: int = DATA_LIMIT,
     ) -> Differences:
         """Compares memory as it is with what the application left, or with the reference that was kept."""
         path = Path(self._scratch.name) / "differences"

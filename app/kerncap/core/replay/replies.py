@@ -25,6 +25,7 @@ RUN_DTYPE = np.dtype(
     ]
 )
 NO_DATA = (1 << 64) - 1
+DATA_LIMIT = 1 << 30  # of the bytes of differing runs, as they are and as they should be
 TIMES = np.dtype([("start", "<u8"), ("end", "<u8")])
 RANGES = np.dtype([("address", "<u8"), ("bytes", "<u8")])
 SCOPES = np.dtype([("region", "<u8"), ("bytes", "<u8")])
@@ -84,6 +85,12 @@ class Differences:
     different: int
     seconds: float
     compared_in: dict[int, int] = field(default_factory=dict)  # bytes compared, by region
+
+    @property
+    def lost(self) -> npt.NDArray[np.void]:
+        """Runs whose bytes are not in `data`: there was more of it than its limit."""
+        found: npt.NDArray[np.void] = self.runs[self.runs["data_offset"] == NO_DATA]
+        return found
 
 
 @dataclass(frozen=True)
