@@ -13,6 +13,7 @@
 namespace kerncap::replay {
 namespace {
 
+constexpr std::uint64_t kLargestElement = 8;  // bytes
 constexpr std::uint64_t kWindow = 1u << 20;
 constexpr std::uint64_t kChunk = 16384;  // compared at once; one that differs is looked through byte by byte
 constexpr std::uint64_t kGap = 32;       // bytes alike that end a run
@@ -205,10 +206,13 @@ void Comparer::compare_slack(const Range& range) {
 
 void Comparer::add_run(const Expectation& item, std::uint64_t first, std::uint64_t end,
                        std::uint64_t different, Batch& batch) const {
-  // Whole blocks, as far as the piece goes, so that the client sees whole elements.
+  // Whole blocks and what may reach into them, as far as the piece goes, so that the client sees whole
+  // elements, those of packed structures too.
   DiffRun run;
-  run.address = std::max(first / kBlock * kBlock, item.piece.captured);
-  run.bytes = std::min((end + kBlock - 1) / kBlock * kBlock, item.piece.end()) - run.address;
+  const std::uint64_t begin = first / kBlock * kBlock;
+  run.address = std::max(begin - std::min(begin, kLargestElement), item.piece.captured);
+  run.bytes =
+      std::min((end + kBlock - 1) / kBlock * kBlock + kLargestElement, item.piece.end()) - run.address;
   run.different = different;
   run.region = item.piece.region;
   if (data_fd_ >= 0) {

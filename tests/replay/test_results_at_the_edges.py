@@ -1,4 +1,6 @@
-"""More differs than is looked at one by one, and differences beyond what a number can hold."""
+"""Results at the edges: more differs than is looked at one by one, or by more than a number can hold, or by
+the last bit of an integer, or in numbers that lie at any place.
+"""
 
 from __future__ import annotations
 
@@ -106,3 +108,27 @@ def test_whole_numbers_that_differ_in_their_last_bit_differ(make: Make, dtype: s
         (row,) = result.regions
         assert sum(row["error_histogram"].values()) == 64
         assert row["error_map"]["cells"]
+
+
+PACKED = """struct __attribute__((packed)) P { float a; double b; };
+    extern "C" __global__ void k(P* out, const double* x) {
+      int i = blockIdx.x * 64 + threadIdx.x; out[i].a = 1; out[i].b = x[i] * 2; }"""
+
+
+@pytest.mark.parametrize("every", [1, 7, 50])
+def test_numbers_of_a_packed_structure_are_judged_whole(make: Make, every: int) -> None:
+    x = np.linspace(1, 2, 256)
+    after = np.zeros(256, np.dtype([("a", "<f4"), ("b", "<f8")]))
+    before = after.copy()
+    after["a"], after["b"] = 1, x * 2
+    captured = make(of_source(PACKED, before.view(np.uint8), after.view(np.uint8), x))
+    close = PACKED.replace("x[i] * 2", f"x[i] * (i % {every} ? 2 : 2 * (1 + 2.3e-16))")
+    with Validator(captured) as validator:
+        result = validator.validate(compile_source(close, flags=FLAGS), tolerance=Tolerance(rtol=1e-9))
+        assert result.verdict == "WITHIN_TOLERANCE", result.reason
+        assert result.regions[0]["tolerated"] == len(range(0, 256, every))
+        assert result.regions[0]["max_ulp"] in (1, 2)
+        wrong = PACKED.replace("x[i] * 2", "x[i] * 2 + (i == 37)")
+        result = validator.validate(compile_source(wrong, flags=FLAGS))
+        assert result.verdict == "FAIL"
+        assert result.reason.startswith("1 element differs")
