@@ -417,9 +417,11 @@ class Capture:
                 f"{path} {why}; the capture is damaged, extract it again", file=str(path), offset=0
             ) from error
         if len(content) != code.content_bytes or xxhash.xxh64_intdigest(content) != code.content_hash:
+            had = f"{code.content_bytes} bytes, not the {len(content)} that are there"
+            if len(content) == code.content_bytes:
+                had = "other bytes than those that are there"
             raise DamagedCaptureError(
-                f"{path}: not the {code.content_bytes} bytes that were captured (it has {len(content)}); "
-                "the capture is damaged, extract it again",
+                f"{path}: what was captured had {had}; the capture is damaged, extract it again",
                 file=str(path),
                 offset=0,
             )

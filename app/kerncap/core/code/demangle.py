@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -47,7 +48,8 @@ def demangled(symbol: str) -> str:
 def shown_names(symbols: Sequence[str]) -> list[str]:
     """Demangled, and with the symbol beside it where several are the same in C++."""
     names = [demangled(symbol) for symbol in symbols]
+    count = Counter(names)
     return [
-        f"{name}  ({symbol})" if names.count(name) > 1 and name != symbol else name
+        f"{name}  ({symbol})" if count[name] > 1 and name != symbol else name
         for name, symbol in zip(names, symbols, strict=True)
     ]

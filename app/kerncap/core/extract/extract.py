@@ -130,7 +130,8 @@ def check_request(
     free = free_bytes(target.absolute())
     if free < _LEAST_FREE:
         raise WorkloadError(
-            f"{target}: {size(free)} are free there; make room, or name another place with -o"
+            f"{target}: {size(free)} are free there, and no capture is begun with less than "
+            f"{size(_LEAST_FREE)}; make room, or name another place with -o"
         )
     return target
 

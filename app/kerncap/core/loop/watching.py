@@ -87,8 +87,35 @@ class Sources:
         if poll_ms is not None:
             yield from self._polled(stop, poll_ms / 1000, timeout_ms / 1000)
             return
-        wanted = {str(p.resolve()): str(p.relative_to(self.directory)) for p in self._paths}
-        folders = sorted({p.parent.resolve() for p in self._paths})
+        before, unseen = self._stamps(), set[str]()
+        while not stop.is_set():
+            for seen in self._events(stop, timeout_ms):
+                now = self._stamps()
+                fresh = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+                before = now
+                if seen:
+                    unseen = set()
+                    yield seen
+                # Not every save is an event: a link may have taken a file's place, a folder have come back.
+                elif unseen and not fresh:
+                    yield sorted(unseen)
+                    unseen = set()
+                else:
+                    unseen |= fresh
+                    yield []
+
+    def _wanted(self) -> dict[str, str]:
+        """The files' names in the reproducer, by where they are."""
+        return {str(p.resolve()): str(p.relative_to(self.directory)) for p in self._paths}
+
+    def _events(self, stop: threading.Event, timeout_ms: int) -> Iterator[list[str]]:
+        """`changes` by the system's events, until the files are elsewhere than they were."""
+        wanted = self._wanted()
+        folders = sorted({folder for p in self._paths if (folder := p.parent.resolve()).is_dir()})
+        if not folders:
+            stop.wait(timeout_ms / 1000)
+            yield []
+            return
 
         def only_sources(_: watchfiles.Change, path: str) -> bool:
             return path in wanted
@@ -105,6 +132,8 @@ class Sources:
             raise_interrupt=True,
         ):
             yield sorted({wanted[path] for _, path in batch if path in wanted})
+            if self._wanted() != wanted or not all(folder.is_dir() for folder in folders):
+                return
 
     def _stamps(self) -> dict[str, tuple[int, int, int]]:
         """(inode, size, ns of the last change) of each file that is there."""
