@@ -7,6 +7,7 @@
 //                               made by the interposer on first use; <start> is /proc/<pid>/stat field 22.
 //                               After an exec, or when the runtime is started anew, the same process has
 //                               another: <pid>-<start>.2.live and so on
+//   loaded                      text: paths of what processes have mapped as code (interpose/common/loaded.h)
 // All integers are little-endian; every field is naturally aligned. Either side may die at any time.
 #pragma once
 

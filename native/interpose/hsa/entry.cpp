@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "interpose/common/loaded.h"
 #include "interpose/common/python_hook.h"
 #include "interpose/hsa/api.h"
 #include "interpose/hsa/hooks.h"
@@ -125,7 +126,13 @@ void install_hooks(HsaApiTable& tables, bool profiler_first) {
 namespace {
 
 // The library is preloaded: this runs before main, and so before Python starts.
-[[gnu::constructor]] void at_load() { kerncap::interpose::watch_python(); }
+[[gnu::constructor]] void at_load() {
+  kerncap::interpose::note_loaded();
+  kerncap::interpose::watch_python();
+}
+
+// What was loaded meanwhile: by Python's ctypes, for instance.
+[[gnu::destructor]] void at_exit() { kerncap::interpose::note_loaded(); }
 
 }  // namespace
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from kerncap.core.device.cuda_driver import driver
 
 _INTERPOSER = "libkerncap_"
+NOTES = "loaded"  # in a session: a path a line
 _ENOUGH_LOOKS = 4  # over more than a tenth of a second
 _RUNTIME = re.compile(
     r"/(libamdhip64|libhsa-runtime64|libcuda|libcudart|libOpenCL|libze_loader|libvulkan|libhiprtc|libtorch_hip|"
@@ -27,9 +28,14 @@ _CUDA_KERNELS = ".nv_fatbin"  # the section that nvcc puts them into
 
 
 class RuntimeWatch:
-    """Looks, more and more rarely, at what the processes of a workload have mapped."""
+    """Looks, more and more rarely, at what the processes of a workload have mapped, and reads what those with
+    kerncap's library in them noted of themselves (native/interpose/common/loaded.h).
 
-    def __init__(self) -> None:
+    `session` is where they did.
+    """
+
+    def __init__(self, session: Path | None = None) -> None:
+        self.session = session
         self.libraries: set[str] = set()
         self.files: set[str] = set()  # executables, and libraries that are not the system's
         self._next = 0.0
@@ -42,15 +48,29 @@ class RuntimeWatch:
             return
         found = list(pids())
         for pid in found:
-            mapped = _mapped(pid)
-            self.libraries |= {path for path in mapped if _RUNTIME.search(path)}
-            self.files |= {path for path in mapped if not path.startswith(_SYSTEM)}
+            self._add(_mapped(pid))
         self.looks += bool(found)
         self._next = time.monotonic() + self._interval
         self._interval = min(self._interval * 2, 2.0)
 
+    def read_notes(self) -> bool:
+        """Adds what processes noted, also those that were too short to be looked at; whether any did."""
+        if self.session is None:
+            return False
+        try:
+            text = (self.session / NOTES).read_text(errors="surrogateescape")
+        except OSError:
+            return False
+        self._add({_kept(line) for line in text.splitlines() if line})
+        return bool(text)
+
+    def _add(self, mapped: set[str]) -> None:
+        self.libraries |= {path for path in mapped if _RUNTIME.search(path)}
+        self.files |= {path for path in mapped if not path.startswith(_SYSTEM)}
+
     def runtimes(self) -> list[str]:
         """Names of the runtimes seen, kerncap's own library left out."""
+        self.read_notes()
         return sorted({Path(path).name for path in self.libraries if _INTERPOSER not in path})
 
     @property
@@ -65,8 +85,12 @@ def _mapped(pid: int) -> set[str]:
         text = Path(f"/proc/{pid}/maps").read_text(errors="replace")
     except OSError:
         return set()
-    paths = {line[line.index("/") :] for line in text.splitlines() if "/" in line}
-    return {path.removesuffix(" (deleted)") for path in paths}
+    return {_kept(line[line.index("/") :]) for line in text.splitlines() if "/" in line}
+
+
+def _kept(path: str) -> str:
+    """The path of a mapped file, whether it still is there or not."""
+    return path.removesuffix(" (deleted)")
 
 
 def preload_obstacle(program: str) -> str | None:
@@ -165,11 +189,11 @@ def no_dispatch_reason(program: str, watch: RuntimeWatch, kind: str = "rocm") ->
         linked = linked_runtimes(program)
         if linked:
             return f"It is linked with {', '.join(linked)}, and dispatched no kernel."
-        # Seen, not loaded: a program is looked at now and then.
+        # Seen, not loaded: where none noted what it had, a program is looked at now and then.
         text = "No GPU runtime (libamdhip64, libhsa-runtime64, libcuda) was seen in it"
         return (
             f"{text}."
-            if watch.looks >= _ENOUGH_LOOKS
+            if watch.looks >= _ENOUGH_LOOKS or watch.read_notes()
             else f"{text}, which ended before there was much to see."
         )
     text = f"It loaded {', '.join(runtimes)}, and dispatched no kernel."

@@ -178,7 +178,7 @@ class _Run:
         self.reader = reader
         self.workload = workload
         self.on_progress = on_progress
-        self.watch = RuntimeWatch()
+        self.watch = RuntimeWatch(session.directory)
         self._shown = 0.0
 
     def wait(self) -> Captured | Ambiguous:

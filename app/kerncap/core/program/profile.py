@@ -347,8 +347,8 @@ def profile(
     check_seconds("timeout", timeout)
     if output is not None:
         check_writable_target(Path(output))
-    watch = RuntimeWatch()
     with interruptible(), Session.create(timing=timing) as session, LiveReader(session.directory) as reader:
+        watch = RuntimeWatch(session.directory)
         variables = full_environment(used, session.directory, environment)
         with Workload(
             parsed, variables, directory=directory, stdout=stdout, stderr=stderr, session=session.directory
