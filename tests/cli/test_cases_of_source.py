@@ -79,6 +79,20 @@ def test_two_instances_have_directories_and_names_of_their_own(tmp_path: Path) -
     assert [one["directory"] for one in captures] == [f"isolated/scale{n}" for n in ("", "-2", "-3")]
 
 
+def test_by_its_id_a_kernel_goes_to_its_own_name_and_is_refused_there(tmp_path: Path) -> None:
+    program = str(build_program("templates").executable)
+    kernels = {k["name"]: k["id"] for k in document("profile", "--", program, cwd=tmp_path)["kernels"]}
+    ident = next(ident for name, ident in kernels.items() if "scale<(Kind)39, float>" in name)
+    words = ("--language", "none", "--", program)
+    assert document("extract", ident[:8], *words, cwd=tmp_path)["output"] == "isolated/scale"
+    for pattern in (ident[:6], ident, "scale<(Kind)39, float>"):
+        error = document("extract", pattern, "--", "/nowhere/at/all", cwd=tmp_path, code=2)["error"]
+        assert "isolated/scale exists already" in error
+    assert document("extract", ident[:8], "--force", *words, cwd=tmp_path)["output"] == "isolated/scale"
+    other = next(ident for name, ident in kernels.items() if "scale<(Kind)39, int>" in name)
+    assert document("extract", other[:8], *words, cwd=tmp_path)["output"] == "isolated/scale-2"
+
+
 def test_a_name_that_two_units_define(tmp_path: Path) -> None:  # S2
     program, source = copy_of("templates", tmp_path)
     report = document("profile", "--", str(program.executable), cwd=tmp_path)

@@ -118,7 +118,7 @@ def show(result: ExtractResult) -> None:
     "--output",
     type=PATH,
     metavar="DIR",
-    help="Where to (default ./isolated/KERNEL, or KERNEL-2 ... where that is another kernel's).",
+    help="Where to (default ./isolated/KERNEL by its name; KERNEL-2 ... where that is another kernel's).",
 )
 @click.option(
     "--language",

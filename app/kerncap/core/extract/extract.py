@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kerncap.core.capture import manifest, records
 from kerncap.core.capture.records import Capture
 from kerncap.core.code.layout import MemoryMode
-from kerncap.core.code.names import base_name, one_line, safe_filename
+from kerncap.core.code.names import base_name, one_line
 from kerncap.core.device.devices import Device, resolve_device
 from kerncap.core.errors import (
     FailError,
@@ -32,9 +32,10 @@ from kerncap.core.extract.capture_run import (
     run,
 )
 from kerncap.core.extract.first_replay import FirstReplay
+from kerncap.core.extract.placing import own_place, place_for
 from kerncap.core.files import check_directory, fsync_tree
 from kerncap.core.interrupts import interruptible
-from kerncap.core.loop.captures import check_output, disk_bytes, free_bytes, free_output, transaction
+from kerncap.core.loop.captures import check_output, disk_bytes, free_bytes, transaction
 from kerncap.core.native import REPLAYER, REPLAYER_CUDA, native_path
 from kerncap.core.program.control import MOST_DISPATCHES
 from kerncap.core.program.workload import Command, check_seconds, parse_command
@@ -90,12 +91,6 @@ def _notify(on_progress: OnProgress | None, stage: str) -> None:
         on_progress(Progress(stage))
 
 
-def default_output(kernel: str) -> Path:
-    """./isolated/KERNEL, with the name made safe for a file system and a Makefile."""
-    name = base_name(kernel) if "(" in kernel or "<" in kernel else kernel
-    return Path("isolated") / safe_filename(name)
-
-
 def check_request(
     kernel: str,
     *,
@@ -125,7 +120,7 @@ def check_request(
     for define in defines:
         if not _DEFINE.match(define):
             raise UsageError(f"-D {define!r} is no NAME or NAME=VALUE")
-    target = Path(output) if output is not None else free_output(default_output(kernel), kernel)
+    target = Path(output) if output is not None else place_for(kernel)
     check_output(target, force)
     free = free_bytes(target.absolute())
     if free < _LEAST_FREE:
@@ -279,10 +274,10 @@ def extract(
     `kernel`: an id, a mangled or demangled name, or a part of one that fits one kernel. `command`: the
     program as an argument list, or `cmd`: as one string. `dispatch`: which dispatch of the kernel in its
     process, from 1. `grid`: only dispatches with this grid (work-items). `output`: default ./isolated/KERNEL,
-    or KERNEL-2 and so on where that is another kernel's; refused where it exists, unless `force`. `memory`:
-    "reachable" or "all". `timeout`: seconds for the
-    program's run. `stdin`, `stdout`, `stderr`: file descriptors for the program. The program is ended once
-    the capture is on disk, unless `keep_running`. What `on_progress` raises ends the extraction.
+    by the kernel's own name, or KERNEL-2 and so on where that is another kernel's; refused where it exists,
+    unless `force`. `memory`: "reachable" or "all". `timeout`: seconds for the program's run. `stdin`,
+    `stdout`, `stderr`: file descriptors for the program. The program is ended once the capture is on disk,
+    unless `keep_running`. What `on_progress` raises ends the extraction.
 
     Raises UsageError (also for a name that fits several launched kernels), DeviceError, WorkloadError,
     DamagedCaptureError, Interrupted; nothing that looks like a capture is left then.
@@ -350,7 +345,9 @@ def extract(
             on_progress=on_progress,
         )
         choice = triton_choice.note(partial / "capture", kernel, result.id, result.dispatch, keep_running)
-        kept = commit()
+        if output is None:
+            target = own_place(target, kernel, result.demangled or result.symbol, result.symbol, force=force)
+        kept = commit(target)
     return replace(
         result,
         output=os.fspath(target),

@@ -21,8 +21,9 @@ from kerncap.core.extract.capture_run import (
     kernel_lines,
 )
 from kerncap.core.extract.extract import ExtractResult, check_replayer, check_request, finish
+from kerncap.core.extract.placing import own_place, place_for
 from kerncap.core.interrupts import interruptible
-from kerncap.core.loop.captures import transaction
+from kerncap.core.loop.captures import check_output, transaction
 from kerncap.core.program.control import (
     MOST_DISPATCHES,
     CaptureRequest,
@@ -92,6 +93,8 @@ def extract_running(
                     known = triton_choice.configurations(opened.directory)
                     raise ambiguous_error(kernel, found, known)
                 found = [k for k in found if k.id == chosen]
+            if found and output is None:  # its name is known: refused, or not, before it is captured
+                check_output(place_for(kernel if is_id(kernel) else found[0].symbol), force)
             if found:
                 by_id = is_id(kernel) and found[0].id.startswith(kernel.lower())
                 # By the id the launches by which an autotuner timed the kernel would count.
@@ -126,7 +129,11 @@ def extract_running(
                 on_progress=on_progress,
             )
             choice = triton_choice.note(partial / "capture", kernel, result.id, result.dispatch)
-            kept = commit()
+            if output is None:
+                target = own_place(
+                    target, kernel, result.demangled or result.symbol, result.symbol, force=force
+                )
+            kept = commit(target)
     finally:
         if opened is not session:
             opened.close()

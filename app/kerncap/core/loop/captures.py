@@ -19,7 +19,7 @@ from typing import Any
 
 from kerncap.core.capture import manifest, records
 from kerncap.core.capture.records import Capture
-from kerncap.core.code.names import matching, one_line
+from kerncap.core.code.names import instance_name, matching, one_line
 from kerncap.core.errors import DamagedCaptureError, UsageError, unwritable
 from kerncap.core.files import A_DIRECTORY, fsync_directory, what_is
 from kerncap.core.interrupts import settle
@@ -80,6 +80,16 @@ class Listed:
     problem: str | None  # why it cannot be used
     id: str = ""
     demangled: str = ""
+
+    @property
+    def told(self) -> str:
+        """The kernel's name for a list: with its template arguments, which tell instances apart."""
+        return instance_name(self.demangled) or self.kernel
+
+    @property
+    def short_id(self) -> str:
+        """The beginning of its id, empty where that is not known."""
+        return self.id[:6]
 
     def to_json(self) -> dict[str, Any]:
         """The JSON document of this line."""
@@ -178,6 +188,23 @@ def list_captures(root: str | os.PathLike[str] = "isolated") -> list[Listed]:
     return found
 
 
+def captured_as(pattern: str, root: Path) -> list[tuple[Path, Known]]:
+    """The captures in `root` itself that `pattern` can mean."""
+    found = []
+    for directory in sorted(root.iterdir()) if root.is_dir() and os.access(root, os.R_OK | os.X_OK) else ():
+        if directory.name.startswith(".") or not records.has_traces(directory / "capture"):
+            continue
+        try:
+            kernel = manifest.read(directory / "capture")["kernel"]
+            ident, written, symbol = (str(kernel[key]) for key in ("id", "demangled", "symbol"))
+        except (DamagedCaptureError, KeyError, TypeError):
+            continue
+        known = Known(ident, written or symbol, symbol)
+        if matching(pattern, [known]):
+            found.append((directory, known))
+    return found
+
+
 def free_output(wanted: Path, pattern: str) -> Path:
     """`wanted`, or the first of `wanted-2`, `wanted-3` ... that is free, where what is there is another
     kernel than `pattern` names: an instance of the same template, for instance.
@@ -187,7 +214,7 @@ def free_output(wanted: Path, pattern: str) -> Path:
     found, number = wanted, 1
     while records.has_traces(found / "capture"):
         there = _list_one(found, found / "capture")
-        known = _Known(there.id, there.demangled or there.symbol, there.symbol)
+        known = Known(there.id, there.demangled or there.symbol, there.symbol)
         if (there.problem and not there.id) or matching(pattern, [known]):
             return found
         number += 1
@@ -196,7 +223,7 @@ def free_output(wanted: Path, pattern: str) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class Known:
     """A captured kernel, to be named."""
 
     id: str
@@ -281,9 +308,9 @@ def free_bytes(path: Path) -> int:
 
 
 @contextmanager
-def transaction(output: Path, *, force: bool) -> Iterator[tuple[Path, Callable[[], str | None]]]:
-    """A private directory beside `output`, and the function that puts it there. Whatever goes wrong, it is
-    removed.
+def transaction(output: Path, *, force: bool) -> Iterator[tuple[Path, Callable[[Path], str | None]]]:
+    """A private directory beside `output`, and the function that puts it there, or at another name in the
+    same folder. Whatever goes wrong, it is removed.
 
     With `force`, an earlier capture at `output` is replaced in the step that puts the new one there, never
     before. One that was worked on is kept beside it, and the function returns a sentence on that. Raises
@@ -300,9 +327,9 @@ def transaction(output: Path, *, force: bool) -> Iterator[tuple[Path, Callable[[
     partial = output.parent / f".partial-{shown}-{secrets.token_hex(3)}-{os.getpid()}-{start}"
     committed = False
 
-    def commit() -> str | None:
+    def commit(to: Path) -> str | None:
         nonlocal committed
-        said = None
+        said, output = None, to.absolute()
         fsync_directory(partial)
         if os.path.lexists(output):
             if not force:

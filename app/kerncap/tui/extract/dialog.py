@@ -89,7 +89,7 @@ class ExtractDialog(KerncapDialog[Path]):
         self._extraction: Extraction | None = None
         self._result: ExtractResult | None = None
         self._phase = "form"
-        from kerncap.core.extract.extract import default_output
+        from kerncap.core.extract.placing import default_output
 
         self._output = free_output(default_output(base_name(kernel.name)))
 
