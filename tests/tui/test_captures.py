@@ -126,3 +126,18 @@ async def test_another_folder_can_be_looked_at(own_home: Path) -> None:
         await st.app.workers.wait_for_complete()
         await st.settle()
         assert st.screen.table.keys == ["elsewhere/x"]
+
+
+async def test_instances_are_told_apart_by_arguments_and_id(own_home: Path) -> None:
+    for size in ((80, 24), (100, 30), (120, 40)):
+        async with stage(size, command=None) as st:
+            names = [f"void red::block_sum<float, {n}>(float const*, float*, int)" for n in (128, 256)]
+            both = [
+                listed(own_home / f"isolated/{i}", "block_sum", demangled=name, id=f"{i}a59fb0123456789")
+                for i, name in enumerate(names)
+            ]
+            await opened(st, *both)
+            text = st.text()
+            assert "block_sum<float, 128>" in text
+            assert "block_sum<float, 256>" in text
+            assert ("0a59fb" in text) is (size[0] >= 100)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,13 @@ import xxhash
 from kerncap.cli.output import emit_json, json_option, plain_table, say
 from kerncap.cli.parameters import PATH
 from kerncap.core.capture import manifest
+from kerncap.core.capture.arguments_text import COLUMNS, argument_rows
 from kerncap.core.code.codeobject import CodeObject, Kernel
 from kerncap.core.code.demangle import demangled, shown_names
 from kerncap.core.code.dwarf import parameters_by_kernel, with_names
 from kerncap.core.code.names import id_text, one_line
 from kerncap.core.code.reading import read_file
-from kerncap.core.errors import DamagedCaptureError, KerncapError, UsageError
+from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.files import what_is
 from kerncap.core.loop.captures import open_capture
 from kerncap.core.program.device_words import words_of
@@ -112,20 +112,6 @@ def _file(path: Path, as_json: bool) -> int:
     return 0
 
 
-def _value(argument: dict[str, Any]) -> str:
-    """A by-value argument: the integer that its bytes spell, and at four bytes the float; else the bytes."""
-    try:
-        raw = bytes.fromhex(argument["value"])
-    except ValueError:
-        raise DamagedCaptureError(f"{manifest.NAME}: an argument's value is not hexadecimal") from None
-    if len(raw) not in (1, 2, 4, 8):
-        return f"0x{raw.hex()}" if raw else "-"
-    text = str(int.from_bytes(raw, "little", signed=True))
-    if len(raw) == 4 and 0x01000000 <= int.from_bytes(raw, "little") & 0x7FFFFFFF < 0x7F800000:
-        text += f" (as a float {struct.unpack('<f', raw)[0]:g})"
-    return text
-
-
 def _capture(path: Path, as_json: bool) -> int:
     opened = open_capture(path, verify=True)
     document = opened.manifest
@@ -153,25 +139,9 @@ def _capture(path: Path, as_json: bool) -> int:
     source = document.get("source") or {}
     say(f"  source    {source.get('variant') or 'none: ' + str(source.get('reason'))}")
     say(f"  baseline  {(document.get('baseline') or {}).get('verdict')}")
-    rows = []
-    for argument in document["arguments"]:
-        pointer = argument.get("pointer")
-        value = (
-            f"{pointer['address']} (region {pointer['region']} + {pointer['offset']})"
-            if pointer
-            else _value(argument)
-        )
-        rows.append(
-            [
-                str(argument["offset"]),
-                str(argument["bytes"]),
-                argument["kind"],
-                one_line(argument["name"]) or "-",
-                value,
-            ]
-        )
+    rows = argument_rows(document)
     if rows:
-        say(plain_table(["offset", "bytes", "kind", "argument", "value"], rows, left=(2, 3)))
+        say(plain_table(list(COLUMNS), rows, left=(2, 3)))
     return 0
 
 

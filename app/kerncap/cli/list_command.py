@@ -8,7 +8,7 @@ import click
 
 from kerncap.cli.output import emit_json, json_option, note, plain_table, say
 from kerncap.cli.parameters import PATH
-from kerncap.core.code.names import instance_name, one_line
+from kerncap.core.code.names import one_line
 from kerncap.core.loop.captures import list_captures
 from kerncap.core.units import size
 
@@ -29,8 +29,8 @@ def command(directory: str, as_json: bool) -> Any:
         return 0
     rows = [
         [
-            one_line(instance_name(one.demangled) or one.kernel, 60) or "-",
-            one.id[:6] or "-",
+            one_line(one.told, 60) or "-",
+            one.short_id or "-",
             one.arch + (" (simulated)" if one.simulated else ""),
             size(one.bytes_on_disk),
             one.verdict or "-",

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from kerncap.core.capture.arguments_text import COLUMNS, argument_rows
 from kerncap.core.code.names import one_line
 from kerncap.core.errors import KerncapError
 from kerncap.core.program.device_words import words_of
+from kerncap.core.units import duration
 from kerncap.tui.extract.progress import size_text
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ def capture_text(one: Listed) -> Content:
         return Content.assemble(("This capture cannot be used. ", "bold $text-error"), one.problem)
     try:
         opened = open_capture(one.directory)
+        arguments = argument_rows(opened.manifest)
     except KerncapError as error:
         return Content.assemble(("This capture cannot be used. ", "bold $text-error"), error.message)
     capture, manifest = opened.capture, opened.manifest
@@ -32,11 +35,15 @@ def capture_text(one: Listed) -> Content:
     memory = manifest.get("memory", {})
     source = manifest.get("source") or {}
     baseline = manifest.get("baseline") or {}
+    clock = " (simulated)" if one.simulated else ""
+    took = manifest["dispatch"]["duration_ns"]
     lines = [
-        ("kernel", one_line(one.kernel)),
+        ("kernel", one_line(one.demangled) or one_line(one.kernel)),
         ("symbol", one_line(one.symbol)),
-        ("device", one.arch + (" (simulated)" if one.simulated else "")),
+        ("id", one.id),
+        ("device", one.arch + clock),
         ("dispatch", f"number {dispatch.nth_of_kernel} of the kernel"),
+        *([("time", duration(took) + clock)] if took is not None else []),
         *words_of(one.arch).launch_lines(manifest, " x "),
         (
             "memory",
@@ -52,6 +59,13 @@ def capture_text(one: Listed) -> Content:
     parts: list[str | tuple[str, str]] = []
     for label, text in lines:
         parts += [(f"{label:<10}", "$accent"), f"{text}\n"]
+    if arguments:
+        parts.append(("\narguments\n", "$accent"))
+        columns = list(zip(COLUMNS, *arguments, strict=True))
+        widths = [max(map(len, column)) for column in columns[:-1]]
+        for row in zip(*columns, strict=True):
+            cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
+            parts.append("  " + "  ".join([*cells, row[-1]]) + "\n")
     parts.append(("\nregions\n", "$accent"))
     for region in capture.regions[:_MOST_REGIONS]:
         kept = "" if region.saved else f"  not saved: {region.reason}"

@@ -68,6 +68,8 @@ class CaptureTable(LineTable):
         left = self.size.width
         columns = [("device", 18 if left >= 110 else 10, "left"), ("on disk", 9, "right")]
         columns.append(("baseline", 18, "left"))
+        if left >= 96:
+            columns.insert(0, ("id", 6, "left"))
         if left >= 110:
             columns.append(("created", 20, "left"))
         rest = left - sum(width for _, width, _ in columns) - len(columns) - 2
@@ -87,7 +89,8 @@ class CaptureTable(LineTable):
         style = "bad" if bad else "good" if verdict in _GOOD else "warn"
         simulated = " (simulated)" if self.size.width >= 110 else " sim"
         values = {
-            "kernel": (one_line(one.kernel) or "-", ""),
+            "kernel": (one_line(one.told) or "-", ""),
+            "id": (one.short_id or "-", "dim"),
             "device": (one.arch + (simulated if one.simulated else ""), "dim"),
             "on disk": (size_text(one.bytes_on_disk), ""),
             "baseline": (verdict, style),
@@ -97,6 +100,8 @@ class CaptureTable(LineTable):
         cells = [(" ", "")]
         for title, width, align in self._widths():
             text, name = values[title]
+            if title == "kernel":  # instances differ at their end
+                text = one_line(text, width)
             cells += [(fitted(text, width, align), name), (" ", "")]
         return cells
 
