@@ -282,3 +282,9 @@ def test_recompile_takes_a_limit(edited: Path) -> None:
     assert run("--timeout", "soon", str(edited)) == 2
     assert run("--timeout", "0.001", str(edited)) != 0
     assert not (edited / "optimized.hsaco").exists()
+
+
+def test_where_nothing_was_dispatched_nothing_is_said_of_times(tmp_path: Path) -> None:
+    said = kerncap("profile", "--", "true", cwd=tmp_path).stdout
+    assert "0 dispatches of 0 kernels" in said
+    assert "simulated" not in said

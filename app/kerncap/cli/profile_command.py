@@ -46,7 +46,7 @@ def _headline(report: ProfileReport) -> str:
         text += ". Totals with ~ are estimated: mean times calls"
     if report.kernels and report.percent_of == "calls":
         text += ". Nothing was timed: % is of calls"
-    elif report.clock == "simulated":
+    elif report.clock == "simulated" and report.dispatches:
         text += ". Kernel times are simulated: cycles counted from the cost table, not GPU time"
     return text + "."
 

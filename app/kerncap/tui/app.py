@@ -58,6 +58,7 @@ from textual.screen import Screen
 
 from kerncap.tui.actions import REGISTRY, Action, bindings, keymap_problems
 from kerncap.tui.key_order import KeysInOrder
+from kerncap.tui.services.trouble import sentences, unexpected
 from kerncap.tui.settings import DEFAULT_THEME, Remembered, Settings, over_ssh
 from kerncap.tui.theme import ANSI_THEME, THEMES
 
@@ -193,7 +194,7 @@ class KerncapApp(KeysInOrder):
         return keymap_problems(self.keymap, group)
 
     def _say_problems(self) -> None:
-        self.tell(". ".join(self._problems), "warning", lasting=True)
+        self.tell(sentences(*self._problems), "warning", lasting=True)
         self._problems = []
 
     def tell(self, text: str, severity: str = "information", *, lasting: bool = False) -> None:
@@ -313,8 +314,6 @@ class KerncapApp(KeysInOrder):
         if error is None or os.environ.get("KERNCAP_DEBUG", "0") not in ("", "0"):
             super()._fatal_error()
             return
-        from kerncap.tui.services.trouble import unexpected
-
         self._exit_renderables.append(Text(f"kerncap: {unexpected(error)}"))
         self._close_messages_no_wait()
 

@@ -21,6 +21,7 @@ _MOST_BINS = 24
 _LABEL = 9
 _NOTHING = Found()
 _HEIGHT_STEP = 8
+_SCROLLS = "more below: tab to here, then ↑ ↓"
 
 
 def arguments(kernel: KernelStats, source: Found) -> str:
@@ -123,7 +124,8 @@ class DetailPane(LineView):
         self._about = (kernel, source, clock, words, compiled)
         if not self.size.width:
             return  # not on the screen yet: `on_resize` comes
-        lines = lines_of(kernel, source, clock, words, self.size.width, compiled)
+        # A scroll bar, when it comes, takes a column of it.
+        lines = lines_of(kernel, source, clock, words, self.size.width - 1, compiled)
         if lines == self.lines:
             return
         ident = kernel.id if kernel else ""
@@ -131,6 +133,7 @@ class DetailPane(LineView):
             self.scroll_to(0, 0, animate=False, force=True)
         self._shown = ident
         self.lines = lines
+        self.tell_scrolling()
         # In steps, since another height means another layout, which costs more than all the rest.
         height = (
             -(-len(lines) // _HEIGHT_STEP) * _HEIGHT_STEP if len(lines) > self.size.height else len(lines)
@@ -143,3 +146,10 @@ class DetailPane(LineView):
     def on_resize(self) -> None:
         """Another width, also by a scroll bar that comes: other lines."""
         self.show_kernel(*self._about)
+        self.tell_scrolling()
+
+    def tell_scrolling(self) -> None:
+        """Where there is more than fits, how to see it."""
+        title = _SCROLLS if self.lines and len(self.lines) > self.size.height > 0 else ""
+        if title != (self.border_title or ""):
+            self.border_title = title

@@ -31,6 +31,7 @@ class State(Enum):
 
 
 _NOTHING = Board()
+_SHORT_S = 1.0  # what starting the interposer takes is no share of so short a run that would tell anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ def cost_text(board: Board, *, brief: bool = False) -> str:
     """What the interposer took of the program's time; several threads may share it."""
     if board.elapsed_s <= 0 or not board.dispatches:
         return "cost -"
+    if board.elapsed_s < _SHORT_S:
+        return f"cost {duration(board.own_ns)}"
     part = f"cost {board.own_ns / 1e9 / board.elapsed_s:.2%}"
     return part if brief else f"{part} ({duration(board.own_ns)})"
 

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen, Screen
 
+from kerncap.tui.services.trouble import sentences
 from kerncap.tui.widgets.bars import KeyBar, Severity, StatusLine
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class KerncapScreen(Screen[None]):
         problems = [*self.kerncap.unsaid_problems(), *self.kerncap.keymap_problems(self.GROUP)]
         self.config_problems = tuple(problems)
         if problems:
-            self.call_after_refresh(self.tell, ". ".join(problems), "warning", lasting=True)
+            self.call_after_refresh(self.tell, sentences(*problems), "warning", lasting=True)
 
     def on_screen_suspend(self) -> None:
         """Something is open over the screen."""

@@ -20,6 +20,7 @@ from kerncap.tui.leaderboard.hints import hint
 from kerncap.tui.leaderboard.keys import ACTIONS, GROUP
 from kerncap.tui.leaderboard.panes import FilterLine, OutputPane
 from kerncap.tui.leaderboard.ranking import SORTS, Sort
+from kerncap.tui.leaderboard.rows import BROAD, FLAT, detail_rows, shown_unasked
 from kerncap.tui.leaderboard.table import BoardTable
 from kerncap.tui.messages import (
     Board,
@@ -31,6 +32,7 @@ from kerncap.tui.messages import (
 )
 from kerncap.tui.screens.base import KerncapScreen
 from kerncap.tui.services.source_sites import Found, site_of
+from kerncap.tui.services.trouble import sentences
 from kerncap.tui.settings import HZ_RANGE
 from kerncap.tui.widgets.bars import StatusLine
 from kerncap.tui.widgets.line_table import LineTable
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
 
 _LOOK_FOR_SOURCE_S = 1.0
 _DETAIL_EVERY_S = 0.5  # a page of figures changes no faster than it can be read
-_FLAT = 18  # rows; below, no pane is shown unasked
-_ROOM_FOR_PANES = (100, 30)  # columns and rows from which detail and output are shown unasked
 
 
 class LeaderboardScreen(KerncapScreen):
@@ -51,8 +51,8 @@ class LeaderboardScreen(KerncapScreen):
 
     GROUP = GROUP
     BINDINGS: ClassVar[list[BindingType]] = bindings(GROUP, "Leaderboard", ACTIONS)
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (_FLAT, "-high")]  # noqa: RUF012
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-broad")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (FLAT, "-high")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (BROAD, "-broad")]  # noqa: RUF012
     DEFAULT_CSS = """
     LeaderboardScreen #main { height: 1fr; layout: vertical; }
     LeaderboardScreen #left { height: 1fr; width: 1fr; }
@@ -78,6 +78,7 @@ class LeaderboardScreen(KerncapScreen):
         self._hertz = 5.0
         self._detailed = 0.0  # when the detail pane was last drawn, and for which kernel
         self._detailed_kernel: str | None = None
+        self._detail_rows = 0  # that the detail pane has wanted so far: rows must not jump with the cursor
         self._sources: dict[str, Found] = {}
         self._source_timer: Timer | None = None
         self._looking = False
@@ -125,20 +126,16 @@ class LeaderboardScreen(KerncapScreen):
     def on_resize(self, event: events.Resize) -> None:
         """Panes follow the size of the terminal unless the user has decided."""
         self._arrange_panes()
+        self.call_after_refresh(self._show_detail)  # of other rows
 
     def _arrange_panes(self) -> None:
         width, height = self.app.size
-        for name, kind, room in (
-            (
-                "detail",
-                DetailPane,
-                width >= 160 or (width >= _ROOM_FOR_PANES[0] and height >= _ROOM_FOR_PANES[1]),
-            ),
-            ("output", OutputPane, height >= _ROOM_FOR_PANES[1]),
-        ):
+        room = shown_unasked(width, height)
+        for name, kind in (("detail", DetailPane), ("output", OutputPane)):
             wish = self.kerncap.remembered.get(f"leaderboard.{name}", "auto")
             # A flat terminal has room for the ranking only, whatever was chosen on another one.
-            self.query_one(kind).display = (room if wish == "auto" else wish == "on") and height >= _FLAT
+            shown = room[name] if wish == "auto" else wish == "on"
+            self.query_one(kind).display = shown and height >= FLAT
 
     def close_down(self) -> None:
         """The program ends with us."""
@@ -162,8 +159,6 @@ class LeaderboardScreen(KerncapScreen):
         self.table.clear()
         self.query_one(OutputPane).begin()
         self.program = app.make_program(self._runs, self.command, app.device, self.post_message, self._hertz)
-        app.remembered.set("resume.command", list(self.command.arguments))
-        app.remembered.set("resume.variables", [list(pair) for pair in self.command.variables] or None)
         self._show_heading(
             state=State.STARTING, outcome="", paused=False, board=Board(), device=app.device or ""
         )
@@ -172,8 +167,16 @@ class LeaderboardScreen(KerncapScreen):
     @on(ProgramStarted)
     def _started(self, message: ProgramStarted) -> None:
         if message.run == self._runs:
+            self._remember_command()
             self._show_heading(state=State.RUNNING, device=message.device)
             self._hint()
+
+    def _remember_command(self) -> None:
+        """To go on with, and to be offered the next time: only what could be started."""
+        if self.command is not None:
+            remembered = self.kerncap.remembered
+            remembered.set("resume.command", list(self.command.arguments))
+            remembered.set("resume.variables", [list(pair) for pair in self.command.variables] or None)
 
     @on(Figures)
     def _figures(self, message: Figures) -> None:
@@ -211,17 +214,18 @@ class LeaderboardScreen(KerncapScreen):
         self._show_heading(state=State.EXITED if good or stopped else State.FAILED, outcome=outcome)
         seen = self._latest.dispatches
         if not good and not stopped:
-            more = " Its last words are in the output pane (o)." if self._has_output() else ""
+            more = "Its last words are in the output pane (o)." if self._has_output() else ""
             what = f"after {seen} dispatches" if seen else "before any dispatch was seen"
-            self.tell(f"The program failed ({outcome}) {what}.{more}", "error", lasting=True)
+            told = sentences(f"The program failed ({outcome}) {what}", message.reason, more)
+            self.tell(told, "error", lasting=True)
             if not self.query_one(OutputPane).display and self._has_output():
                 self.query_one(OutputPane).display = True
         elif not seen:
-            self.tell(f"No dispatch was seen. {message.reason}", "warning", lasting=True)
+            self.tell(sentences("No dispatch was seen", message.reason), "warning", lasting=True)
         elif message.left:
             self.tell(f"{message.left} processes that the program started still run.", "warning")
         elif self._latest.notes:
-            self.tell("; ".join(self._latest.notes), "warning", lasting=True)
+            self.tell(sentences(*self._latest.notes), "warning", lasting=True)
         self.table.idle_text = "No dispatch was seen."
         self.table.rank()
         self._show_detail()  # as the ranking is; the last figures may have come too soon
@@ -231,7 +235,7 @@ class LeaderboardScreen(KerncapScreen):
     def _failed(self, message: ProgramFailed) -> None:
         if message.run == self._runs:
             self._show_heading(state=State.FAILED, outcome="not started")
-            self.tell(f"{message.sentence} R names another program.", "error", lasting=True)
+            self.tell(sentences(message.sentence, "R names another program"), "error", lasting=True)
 
     def _has_output(self) -> bool:
         return bool(self.query_one(OutputPane).count)
@@ -265,9 +269,19 @@ class LeaderboardScreen(KerncapScreen):
         board = self.table.board
         how = board.described.get(kernel.id) if kernel else None
         pane.show_kernel(kernel, source, clock, words_of_devices(board.devices), how.text if how else "")
+        self._share_rows(pane)
         if kernel is not None and kernel.id not in self._sources and self._source_timer is None:
             ident = kernel.id
             self._source_timer = self.set_timer(_LOOK_FOR_SOURCE_S, lambda: self._look_for_source(ident))
+
+    def _share_rows(self, pane: DetailPane) -> None:
+        """The detail pane has the rows that the ranking does not need."""
+        self._detail_rows = max(self._detail_rows, len(pane.lines) + 1)
+        others = [
+            w.outer_size.height for w in (self.query_one(OutputPane), self.query_one(FilterLine)) if w.display
+        ]
+        left = self.query_one("#main").size.height - sum(others) - len(self.table.keys) - 1
+        pane.styles.height = detail_rows(self.app.size, self._detail_rows, left)
 
     def _look_for_source(self, ident: str) -> None:
         """Looks in a thread, once a kernel, one after the other, for one that stays selected."""
@@ -387,7 +401,7 @@ class LeaderboardScreen(KerncapScreen):
     def _toggle(self, name: str, kind: type[DetailPane] | type[OutputPane]) -> None:
         pane = self.query_one(kind)
         pane.display = not pane.display
-        if self.app.size.height >= _FLAT:
+        if self.app.size.height >= FLAT:
             self.kerncap.remembered.set(f"leaderboard.{name}", "on" if pane.display else "off")
         elif pane.display:  # one of them
             self.query_one(OutputPane if kind is DetailPane else DetailPane).display = False
@@ -400,6 +414,7 @@ class LeaderboardScreen(KerncapScreen):
     def action_output(self) -> None:
         """The output pane comes or goes."""
         self._toggle("output", OutputPane)
+        self.call_after_refresh(self._show_detail)  # of other rows
 
     def action_mark(self) -> None:
         """Marks the selected kernel, and goes on to the next."""

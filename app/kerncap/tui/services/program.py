@@ -133,8 +133,8 @@ class LiveProgram:
         from kerncap.tui.services.preload import preload
 
         device = resolve_device(self._device_name)
-        watch = RuntimeWatch()
         with Session.create() as session, LiveReader(session.directory) as reader:
+            watch = RuntimeWatch(session.directory)
             configurations = Configurations(session.directory)
             pump = OutputPump(self._on_lines)
             nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)

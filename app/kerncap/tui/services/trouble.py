@@ -1,4 +1,4 @@
-"""Errors that nobody foresaw: a sentence for the screen, the whole story in a file."""
+"""Errors as sentences for the screen; of those that nobody foresaw the whole story is in a file."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ import platformdirs
 def log_path() -> Path:
     """Where unexpected errors are written down."""
     return Path(platformdirs.user_state_dir("kerncap")) / "tui-errors.log"
+
+
+def sentences(*parts: str) -> str:
+    """Several sentences after each other: an error's text often ends without its stop."""
+    told = [part.strip() for part in parts if part.strip()]
+    return " ".join(part if part[-1] in ".!?:;" else f"{part}." for part in told)
 
 
 def unexpected(error: BaseException) -> str:

@@ -30,7 +30,7 @@ class StatusLine(Static):
     """
 
     DEFAULT_CSS = """
-    StatusLine { height: auto; max-height: 4; padding: 0 1; color: $text; display: none; }
+    StatusLine { height: auto; max-height: 6; padding: 0 1; color: $text; display: none; }
     StatusLine.-told { display: block; }
     """
 

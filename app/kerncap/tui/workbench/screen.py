@@ -14,6 +14,7 @@ from kerncap.core.build.diagnostics import counts, first_error, parse
 from kerncap.core.loop import events as loop
 from kerncap.core.loop.iterations import Iteration
 from kerncap.tui.actions import bindings
+from kerncap.tui.services.trouble import sentences
 from kerncap.tui.widgets.bars import StatusLine
 from kerncap.tui.widgets.line_table import LineTable
 from kerncap.tui.workbench.actions import ACTIONS
@@ -115,7 +116,7 @@ class WorkbenchScreen(Commands):
         problems = [*self.config_problems, *facts.problems]
         self.config_problems = ()  # said when the screen was opened, and must not be covered at once
         if problems or self.replay_only:
-            self.tell(" ".join(problems or [self.replay_only]), "warning", lasting=True)
+            self.tell(sentences(*(problems or [self.replay_only])), "warning", lasting=True)
         elif facts.iterations:
             resumed = "; the source is as in the last one" if facts.resumed else ""
             self.tell(f"{len(facts.iterations)} attempts of earlier sessions are here{resumed}.")
@@ -190,7 +191,7 @@ class WorkbenchScreen(Commands):
         self.trouble = message.sentence
         self.model.attempt, self.model.ready = None, False
         if message.sentence:
-            self.tell(f"{message.sentence} b starts again.", "error", lasting=True)
+            self.tell(sentences(message.sentence, "b starts again"), "error", lasting=True)
         if not self.model.iterations:
             self.load_sources()
         self.draw_state()
