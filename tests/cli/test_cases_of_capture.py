@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -154,6 +155,8 @@ def test_pointers_in_what_is_passed_by_value(tmp_path: Path) -> None:  # C9
     reproducer = extracted("by_value", "run_task", tmp_path)
     capture = document("inspect", str(reproducer), cwd=tmp_path)["capture"]
     assert [argument["kind"] for argument in capture["arguments"]] == ["by_value"]
+    shown = kerncap("inspect", str(reproducer), cwd=tmp_path).stdout
+    assert re.search(r"by_value +task +\{in 0x[0-9a-f]+, out 0x[0-9a-f]+, n \d+\}$", shown, re.M), shown
     assert capture["memory"]["changed_bytes"] > 0
     close = rebuilt(reproducer, "* 3.0f", "* 3.000001f")
     assert verdict(reproducer, close, code=1) == "FAIL"

@@ -13,12 +13,13 @@ import xxhash
 from kerncap.cli.output import emit_json, json_option, plain_table, say
 from kerncap.cli.parameters import PATH
 from kerncap.core.capture import manifest
-from kerncap.core.capture.arguments_text import COLUMNS, argument_rows
+from kerncap.core.capture.arguments_text import COLUMNS, argument_rows, parameters_of
 from kerncap.core.code.codeobject import CodeObject, Kernel
 from kerncap.core.code.demangle import demangled, shown_names
 from kerncap.core.code.dwarf import parameters_by_kernel, with_names
 from kerncap.core.code.names import id_text, one_line
-from kerncap.core.code.reading import read_file
+from kerncap.core.code.ptx import Ptx
+from kerncap.core.code.reading import read_file, read_ptx
 from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.files import what_is
 from kerncap.core.loop.captures import open_capture
@@ -34,7 +35,8 @@ def _kernel_document(kernel: Kernel) -> dict[str, Any]:
     return {
         "name": kernel.name,
         "demangled": demangled(kernel.name),
-        "symbol": kernel.symbol,
+        "symbol": kernel.name,  # as profiles and errors have it
+        "descriptor": kernel.symbol,
         "vgprs": kernel.vgprs,
         "agprs": kernel.agprs,
         "sgprs": kernel.sgprs,
@@ -84,10 +86,37 @@ def _cell(value: Any) -> str:
     return str(len(value)) if isinstance(value, list) else one_line(str(value))
 
 
+def _ptx_document(ptx: Ptx) -> dict[str, Any]:
+    return {
+        "offset": ptx.offset,
+        "bytes": len(ptx.data),
+        "compressed": ptx.compressed,
+        "version": ptx.version,
+        "target": ptx.target,
+        "kernels": [{"name": name, "demangled": demangled(name)} for name in ptx.kernel_names],
+    }
+
+
+def _show_ptx(document: dict[str, Any], path: Path) -> None:
+    packed = ", compressed" if document["compressed"] else ""
+    use = "as a variant (--hsaco) it is compiled by the driver"
+    if document["offset"]:
+        use = f"`cuobjdump -xptx all {path}` writes it as a file"
+    say(
+        f"PTX at {document['offset']}: {document['target']} and later, version {document['version']}, "
+        f"{size(document['bytes'])}{packed}; {use}"
+    )
+    for name in shown_names([kernel["name"] for kernel in document["kernels"]]):
+        say(f"  {one_line(name)}")
+
+
 def _file(path: Path, as_json: bool) -> int:
-    objects: Iterator[dict[str, Any]] = (_object_document(code) for code in read_file(path))
+    texts = [_ptx_document(ptx) for ptx in read_ptx(path)]
+    whole = bool(texts) and texts[0]["offset"] == 0  # the file is PTX
+    codes = iter(()) if whole else read_file(path)
+    objects: Iterator[dict[str, Any]] = (_object_document(code) for code in codes)
     if as_json:
-        emit_json({"schema": SCHEMA, "file": str(path), "code_objects": list(objects)})
+        emit_json({"schema": SCHEMA, "file": str(path), "code_objects": list(objects), "ptx": texts})
         return 0
     for document in objects:
         state = "" if document["linked"] else ", not linked"
@@ -109,6 +138,8 @@ def _file(path: Path, as_json: bool) -> int:
             say("\n".join("  " + line for line in table.splitlines()))
         for variable in document["variables"]:
             say(f"  variable {one_line(variable['demangled'])}: {variable['bytes']} bytes")
+    for text in texts:
+        _show_ptx(text, path)
     return 0
 
 
@@ -139,7 +170,7 @@ def _capture(path: Path, as_json: bool) -> int:
     source = document.get("source") or {}
     say(f"  source    {source.get('variant') or 'none: ' + str(source.get('reason'))}")
     say(f"  baseline  {(document.get('baseline') or {}).get('verdict')}")
-    rows = argument_rows(document)
+    rows = argument_rows(document, parameters_of(opened.capture))
     if rows:
         say(plain_table(list(COLUMNS), rows, left=(2, 3)))
     return 0

@@ -91,11 +91,6 @@ def entries(data: memoryview, name: str) -> Iterator[Entry]:
         yield from _bundles(data, name)
     elif head.startswith(ELF_MAGIC):
         sections = fatbin_sections(data, name)
-        if not sections and Elf(data, name).section(".nv_fatbin"):
-            raise CodeObjectError(
-                f"{name} has CUDA's fat binaries (.nv_fatbin), which are not opened here: "
-                f"`cuobjdump -xelf all {name}` writes the cubins in it as files that are."
-            )
         if not sections:
             raise CodeObjectError(
                 f"{name} is an ELF file of the host without a GPU fat binary (.hip_fatbin): no code object "

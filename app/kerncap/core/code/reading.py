@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kerncap.core.code.bundle import entries, open_bytes
+from kerncap.core.code.bundle import entries, fatbin_sections, open_bytes
 from kerncap.core.code.codeobject import CodeObject, CodeObjectError, Target
 from kerncap.core.code.cubin import Cubin, is_cubin
+from kerncap.core.code.fatbin import fat_entries, has_fatbin, is_fatbin
+from kerncap.core.code.ptx import Ptx, is_ptx
 
 
 def read_file(path: Path | str) -> Iterator[CodeObject]:
@@ -24,6 +26,11 @@ def read_file(path: Path | str) -> Iterator[CodeObject]:
     if is_cubin(data):
         yield Cubin(data, str(path))
         return
+    if is_ptx(data):
+        raise CodeObjectError(f"{path} is PTX, which has no code object before the driver compiles it.")
+    if has_fatbin(data, str(path)) and not _of_hip(data, str(path)):
+        yield from _cubins(path, data)
+        return
     count = 0
     for entry in entries(data, str(path)):
         name = str(path) if entry.size == path.stat().st_size else f"{path} at offset {entry.offset}"
@@ -33,12 +40,52 @@ def read_file(path: Path | str) -> Iterator[CodeObject]:
         raise CodeObjectError(f"{path} has offload bundles, but none has code for an AMD GPU.")
 
 
+def read_ptx(path: Path | str) -> list[Ptx]:
+    """The PTX that a file is, or that fat binaries of CUDA's have in it."""
+    data = open_bytes(Path(path))
+    if is_ptx(data):
+        return [Ptx(bytes(data))]
+    if not has_fatbin(data, str(path)):
+        return []
+    found = (e for e in fat_entries(data, str(path)) if e.ptx and e.data is not None)
+    return [Ptx(bytes(e.data or b""), e.offset, e.compressed) for e in found]
+
+
+def _of_hip(data: memoryview, name: str) -> bool:
+    return not is_fatbin(data) and bool(fatbin_sections(data, name))
+
+
+def _cubins(path: Path, data: memoryview) -> Iterator[CodeObject]:
+    """The cubins of CUDA's fat binaries in a file; one that only has PTX has none, and is right."""
+    count = 0
+    packed: list[str] = []
+    for entry in fat_entries(data, str(path)):
+        count += 1
+        if entry.data is None:
+            packed.append(f"{'PTX' if entry.ptx else 'a cubin'} for {entry.arch}")
+        elif not entry.ptx:
+            source = f"{path} at offset {entry.offset}"
+            yield Cubin(entry.data, source, "", entry.offset, entry.compressed)
+    if packed:
+        raise CodeObjectError(
+            f"{path} has {', '.join(packed)}, compressed in a way that is not read here: "
+            f"`cuobjdump -xelf all {path}` writes the cubins as files, `-xptx all` the PTX."
+        )
+    if not count:
+        raise CodeObjectError(f"{path} has fat binaries of CUDA's with neither a cubin nor PTX in them.")
+
+
 def read_code_object(path: Path | str) -> CodeObject:
     """The single code object of a .hsaco or .cubin file. Raises CodeObjectError where the file is of another
     kind.
     """
 
     data = open_bytes(Path(path))
+    if is_fatbin(data):
+        raise CodeObjectError(
+            f"{path} is a fat binary of CUDA's: `cuobjdump -xelf all {path}` writes its cubins as files; "
+            "name one of these."
+        )
     return Cubin(data, str(path)) if is_cubin(data) else CodeObject(data, str(path))
 
 

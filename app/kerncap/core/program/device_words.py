@@ -119,8 +119,8 @@ CUDA = _Cuda(
         ("registers", "vgprs"),
         ("shared", "lds_bytes"),
         ("stack", "scratch_bytes"),
-        ("parameters", "kernarg_bytes"),
-        ("of them", "arguments"),
+        ("parameter bytes", "kernarg_bytes"),
+        ("parameters", "arguments"),
     ),
 )
 

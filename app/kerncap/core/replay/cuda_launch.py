@@ -6,7 +6,6 @@ memory, attributes) stays as captured; the replayer asks the driver for what the
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,22 +13,19 @@ from kerncap.core.capture.records import Capture
 from kerncap.core.code.arguments import as_arguments, difference
 from kerncap.core.code.codeobject import CodeObjectError, Kernel, Target
 from kerncap.core.code.cubin import Cubin
+from kerncap.core.code.ptx import Ptx, is_ptx
 from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import UsageError
 from kerncap.core.replay.launch import Launch
 from kerncap.core.replay.module_variables import check_variables
 from kerncap.core.triton.triton_launch import variant_shape
 
-_PTX_HEAD = re.compile(rb"\A(?:\s|//[^\n]*\n)*\.version\b")
-_ENTRY = re.compile(rb"\.entry\s+([\w$.]+)")
-
 
 def cuda_variant_launch(capture: Capture, path: Path) -> Launch:
     """The kernel of the captured symbol in a cubin or PTX file. Raises UsageError where it does not fit."""
     dispatch = capture.dispatch
     if _is_ptx(path):
-        names = [name.decode() for name in _ENTRY.findall(path.read_bytes())]
-        _check_name(path, dispatch.symbol, names)
+        _check_name(path, dispatch.symbol, Ptx(path.read_bytes()).kernel_names)
         warning = (
             f"{path.name} is PTX: the driver compiles it for {capture.device.name} when it loads it, by its "
             "own ptxas"
@@ -78,7 +74,7 @@ def _launch(capture: Capture, path: Path, kernel: Kernel | None, warnings: tuple
 def _is_ptx(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return _PTX_HEAD.match(file.read(1 << 16)) is not None
+            return is_ptx(file.read(1 << 16))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
 

@@ -1,0 +1,113 @@
+"""CUDA's fat binaries: what `nvcc -fatbin` writes, and the section .nv_fatbin of programs and libraries.
+
+A container is a header (magic, version, its own size, the size of what follows) and entries, one after the
+other: each a header of its own and a cubin or PTX, as it is or compressed. NVIDIA does not document it; this
+is what nvcc of CUDA 11 to 13 writes. zstd (from CUDA 12.9 on) is unpacked here; what older ones compress in
+their own way is told of, and cuobjdump unpacks it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import zstandard
+
+from kerncap.core.code.elf import ELF_MAGIC, CodeObjectError, Elf
+
+MAGIC = b"\x50\xed\x55\xba"
+SECTION = ".nv_fatbin"
+_CONTAINER = struct.Struct("<4sHHQ")
+# kind, version, header size, payload size, compressed size, options, minor, major, arch, name offset and
+# size, flags, zero, size after decompression.
+_ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
+_PTX, _CUBIN = 1, 2
+_ZSTD = 0x8000
+_MOST_BYTES = 1 << 32  # a header that claims more is damaged, not large
+
+
+@dataclass(frozen=True)
+class FatEntry:
+    """A cubin (or PTX: `ptx`) in a file at `offset`. `data` is None where it is compressed in a way that is
+    not read here.
+    """
+
+    ptx: bool
+    arch: str
+    offset: int
+    data: memoryview | None
+    compressed: bool
+
+
+def is_fatbin(data: memoryview) -> bool:
+    """Whether these bytes begin a fat binary of CUDA's."""
+    return bytes(data[:4]) == MAGIC
+
+
+def has_fatbin(data: memoryview, name: str) -> bool:
+    """Whether this is one, or a file of the host with some in it."""
+    if is_fatbin(data):
+        return True
+    return bytes(data[:4]) == ELF_MAGIC and Elf(data, name).section(SECTION) is not None
+
+
+def fat_entries(data: memoryview, name: str) -> Iterator[FatEntry]:
+    """The cubins and PTX of a file, in its order. Raises CodeObjectError on a damaged container."""
+    if is_fatbin(data):
+        yield from _containers(data, 0, name)
+        return
+    for section in Elf(data, name).sections:
+        if section.name == SECTION and section.size:
+            content = data[section.offset : section.offset + section.size]
+            yield from _containers(content, section.offset, f"{name} ({SECTION})")
+
+
+def _containers(data: memoryview, base: int, name: str) -> Iterator[FatEntry]:
+    """Containers one after the other, with zeros between them."""
+    at = 0
+    while at + _CONTAINER.size <= len(data):
+        magic, _, header, size = _CONTAINER.unpack_from(data, at)
+        if magic != MAGIC:
+            rest = bytes(data[at : at + 4096])
+            step = len(rest) - len(rest.lstrip(b"\0"))
+            if not step:
+                return
+            at += step - step % 4 or step
+            continue
+        end = at + header + size
+        if header < _CONTAINER.size or end > len(data):
+            raise CodeObjectError(
+                f"{name}: the fat binary at {base + at} ends at {base + end}, after the end of its file: "
+                "it is cut short."
+            )
+        yield from _of_container(data[:end], at + header, base, name)
+        at = end
+
+
+def _of_container(data: memoryview, at: int, base: int, name: str) -> Iterator[FatEntry]:
+    while at + _ENTRY.size <= len(data):
+        kind, _, header, size, packed, _, _, _, arch, _, _, flags, _, whole = _ENTRY.unpack_from(data, at)
+        end = at + header + size
+        if header < _ENTRY.size or end > len(data):
+            raise CodeObjectError(f"{name}: the entry at {base + at} of the fat binary is cut short.")
+        if kind in (_PTX, _CUBIN):
+            content: memoryview | None = data[at + header : end]
+            if whole:
+                content = _unpacked(data[at + header : at + header + packed], whole, flags, name)
+            elif kind == _PTX:
+                content = memoryview(bytes(data[at + header : end]).strip(b"\0\n"))
+            yield FatEntry(kind == _PTX, f"sm_{arch}", base + at + header, content, bool(whole))
+        at = end
+
+
+def _unpacked(data: memoryview, size: int, flags: int, name: str) -> memoryview | None:
+    if not flags & _ZSTD:
+        return None
+    if size > _MOST_BYTES:
+        raise CodeObjectError(f"{name}: an entry of the fat binary claims {size} bytes: it is damaged.")
+    try:
+        content = zstandard.ZstdDecompressor().decompress(bytes(data), max_output_size=size)
+    except zstandard.ZstdError as error:
+        raise CodeObjectError(f"{name}: an entry of the fat binary is damaged: {error}.") from error
+    return memoryview(content.rstrip(b"\0") if content[:4] != ELF_MAGIC else content)
