@@ -168,6 +168,13 @@ def test_module_variables(tmp_path: Path) -> None:  # C10
     assert verdict(reproducer) == "IDENTICAL"
     same = rebuilt(reproducer, "if (i >= n) return;", "if (n <= i) return; __builtin_amdgcn_s_sleep(1);")
     assert verdict(reproducer, same) == "IDENTICAL"
+    own = document("validate", str(reproducer), "--strict", cwd=tmp_path)
+    other = document("validate", str(reproducer), "--strict", "--hsaco", same, cwd=tmp_path)
+    assert (own["module_bytes"], other["skipped_bytes"]) == (0, 0)
+    assert other["module_bytes"] > 0  # what a variant has of its own is counted: nothing is left out unsaid
+    assert other["compared_bytes"] + other["module_bytes"] == own["compared_bytes"]
+    shown = kerncap("validate", str(reproducer), "--strict", "--hsaco", same, cwd=tmp_path).stdout
+    assert " of the captured code object's own data: the variant has its own" in shown
 
 
 def test_a_list_of_nodes_in_allocations_of_their_own(tmp_path: Path) -> None:  # C11

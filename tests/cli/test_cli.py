@@ -285,6 +285,15 @@ def test_an_extraction_in_a_session_where_nothing_was_launched(fake: Fake) -> No
     assert "none" not in done.stderr
 
 
+def test_an_id_that_is_too_short_is_told(fake: Fake) -> None:
+    words = fake(kernels=KERNELS)
+    ids = [k["id"] for k in json.loads(kerncap("profile", "--json", "--", *words).stdout)["kernels"]]
+    done = kerncap("extract", ids[0][:5], "--", *words)
+    assert done.returncode == 5
+    assert f"An id is given with 6 digits at least: {ids[0][:6]}. Launched were" in done.stderr
+    assert "An id is given" not in kerncap("extract", "fffff", "--", *words).stderr
+
+
 def test_doctor_names_what_is_missing(fake: Fake) -> None:
     done = kerncap("doctor", "--json")
     document = json.loads(done.stdout)

@@ -160,6 +160,14 @@ def test_the_variant_that_was_run_is_named_and_no_other_can_be_meant(edited: Pat
     assert document("replay", str(edited), "--hsaco", str(mine), cwd=tmp_path)["variant"] == str(mine)
 
 
+def test_a_name_is_ambiguous_only_where_both_files_are_code(advance: Path, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("notes of my own\n")
+    words = ("validate", str(advance), "--hsaco", "README.md")
+    error = document(*words, cwd=tmp_path, code=2)["error"]
+    assert "two code objects" not in error
+    assert "README.md is no AMDGPU code object" in error
+
+
 def test_a_device_of_another_arch_is_told_with_the_right_one(advance: Path, tmp_path: Path) -> None:
     other = {"KERNCAP_DEVICE": "sim:gfx90a"}
     said = kerncap("replay", str(advance), cwd=tmp_path, env=other, code=4).stderr

@@ -35,6 +35,11 @@ def show(document: dict[str, Any]) -> None:
         f"  compared  {size(document['compared_bytes'])}; written {size(document['written_bytes'])}, "
         f"masked {masked}, skipped {size(document['skipped_bytes'])}; {document['seconds']:.2f} s"
     )
+    if document["module_bytes"]:
+        say(
+            f"  left out  {size(document['module_bytes'])} of the captured code object's own data: the "
+            "variant has its own, whose variables are compared by name"
+        )
     bad = [region for region in document["regions"] if region["mismatches"]]
     if not bad:
         return

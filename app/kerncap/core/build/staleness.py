@@ -8,6 +8,10 @@ from pathlib import Path
 
 from kerncap.core.build.compile_file import NAME, OUTPUT, OUTPUT_CUDA, CompileFile
 from kerncap.core.capture.records import Capture
+from kerncap.core.code.bundle import BUNDLE_MAGIC, COMPRESSED_MAGIC
+from kerncap.core.code.elf import ELF_MAGIC
+from kerncap.core.code.fatbin import MAGIC as FATBIN_MAGIC
+from kerncap.core.code.ptx import is_ptx
 from kerncap.core.errors import KerncapError, UsageError
 
 
@@ -15,7 +19,7 @@ def find_variant(capture: Capture, hsaco: str | os.PathLike[str]) -> Path:
     """A relative name counts from the current directory, else from the reproducer (where `make recompile`
     writes); the absolute path.
 
-    Raises UsageError where it names a file in both, and these are not the same.
+    Raises UsageError where it names code in both, and these are not the same.
     """
     path = Path(hsaco)
     if path.is_absolute():
@@ -24,12 +28,23 @@ def find_variant(capture: Capture, hsaco: str | os.PathLike[str]) -> Path:
     here = Path(os.path.abspath(path))
     if not here.is_file():
         return inside if inside.is_file() else here
-    if inside.is_file() and not filecmp.cmp(here, inside, shallow=False):
+    both = inside.is_file() and _is_code(here) and _is_code(inside)
+    if both and not filecmp.cmp(here, inside, shallow=False):
         raise UsageError(
             f"{os.fspath(hsaco)} names two code objects, and they differ: {here} and {inside}. "
             "Write more of the path of the one that is meant"
         )
     return here
+
+
+def _is_code(path: Path) -> bool:
+    """Whether a file begins as what can be run does."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(1 << 16)
+    except OSError:
+        return False
+    return head.startswith((ELF_MAGIC, BUNDLE_MAGIC, COMPRESSED_MAGIC, FATBIN_MAGIC)) or is_ptx(head)
 
 
 def newer_source(hsaco: Path) -> Path | None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
+_LEAST_DIGITS = 6  # of an id: fewer are parts of names as a rule (names.cpp of the interposers has it, too)
 _OPEN = "<({["
 _CLOSE = ">)}]"
 
@@ -141,7 +142,19 @@ def short_ids(ids: Iterable[str], least: int = 6) -> dict[str, str]:
 
 def is_id(pattern: str) -> bool:
     """Whether `pattern` can be a kernel id or the beginning of one."""
-    return re.fullmatch(r"[0-9a-fA-F]{6,16}", pattern) is not None
+    return re.fullmatch(rf"[0-9a-fA-F]{{{_LEAST_DIGITS},16}}", pattern) is not None
+
+
+def too_short_an_id(pattern: str, kernels: Sequence[Named]) -> str:
+    """What to say where a pattern that fits no kernel begins the id of one, and is too short for an id."""
+    if re.fullmatch(rf"[0-9a-fA-F]{{2,{_LEAST_DIGITS - 1}}}", pattern) is None:
+        return ""
+    meant = [kernel.id for kernel in kernels if kernel.id.startswith(pattern.lower())]
+    if not meant:
+        return ""
+    short = short_ids(kernel.id for kernel in kernels)
+    names = " or ".join(short[ident] for ident in meant[:3])
+    return f" An id is given with {_LEAST_DIGITS} digits at least: {names}."
 
 
 def matching(pattern: str, kernels: Sequence[K]) -> list[K]:

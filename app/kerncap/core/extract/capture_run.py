@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kerncap.core.code.layout import CaptureState, MemoryMode
-from kerncap.core.code.names import is_id, matching, nearest, one_line, short_ids
+from kerncap.core.code.names import is_id, matching, nearest, one_line, short_ids, too_short_an_id
 from kerncap.core.code.telling import Described, code_marks
 from kerncap.core.device.devices import Device, full_environment
 from kerncap.core.device.runtimes import RuntimeWatch, no_dispatch_reason
@@ -288,7 +288,8 @@ class _Run:
             )
         near = nearest(self.request.pattern, kernels)
         more = f"\n  and {len(kernels) - len(near)} more" if len(kernels) > len(near) else ""
-        return f" Launched were, the nearest names first:\n{kernel_lines(near, kernels)}{more}"
+        short = too_short_an_id(self.request.pattern, kernels)
+        return f"{short} Launched were, the nearest names first:\n{kernel_lines(near, kernels)}{more}"
 
     def _details(self) -> dict[str, object]:
         kernels = self.reader.snapshot().kernels

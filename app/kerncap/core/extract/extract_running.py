@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kerncap.core.code.layout import CaptureState, MemoryMode
-from kerncap.core.code.names import is_id, matching, nearest
+from kerncap.core.code.names import is_id, matching, nearest, too_short_an_id
 from kerncap.core.device.devices import Device
 from kerncap.core.errors import UsageError, WorkloadError
 from kerncap.core.extract.capture_run import (
@@ -186,7 +186,7 @@ def _launched(kernel: str, session: Session, launched: Sequence[KernelStats]) ->
     if not launched:
         return f"No program has launched a kernel with this session yet ({session.directory})."
     near = kernel_lines(nearest(kernel, launched), launched)
-    return f"Launched were, the nearest names first:\n{near}"
+    return f"{too_short_an_id(kernel, launched)} Launched were, the nearest names first:\n{near}".lstrip()
 
 
 def _cancel(session: Session) -> None:

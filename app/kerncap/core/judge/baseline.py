@@ -220,7 +220,7 @@ class BaselineRuns:
             return self._varies(found)
         if analysis.tolerated:
             how = (
-                "are within the tolerance"
+                f"are within the tolerance ({tolerance.text})"
                 if tolerance.given
                 else "differ only in signs of zeros or bits of NaNs"
             )

@@ -53,6 +53,12 @@ class Tolerance:
     def given(self) -> bool:
         return self.atol > 0 or self.rtol > 0 or self.ulp > 0
 
+    @property
+    def text(self) -> str:
+        """ "rtol 1e-06, ulp 2"; empty where nothing is given."""
+        values = (("atol", self.atol), ("rtol", self.rtol), ("ulp", self.ulp))
+        return ", ".join(f"{name} {value:g}" for name, value in values if value)
+
 
 EXACT = Tolerance()
 

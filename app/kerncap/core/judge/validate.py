@@ -253,6 +253,9 @@ class Validator:
         analysis, base = self._analyse(differences, base, mode, tolerance)
         self._state(result, base)
         result.compared_bytes = analysis.compared
+        if self._reference.scope(mode) == "all":
+            # Of its own code object the captured kernel has whole segments compared; a variant's are its own.
+            result.module_bytes = max(0, base.compared - analysis.compared)
         result.compare_s = differences.seconds
         self._show_regions(result, analysis, base)
         if replayer.tracks_writes:
@@ -298,9 +301,9 @@ class Validator:
             result.verdict, result.reason = NONDETERMINISTIC_OK, base.reason
         elif analysis.tolerated:
             result.verdict = WITHIN_TOLERANCE
-            how = (
-                "within the tolerance" if tolerance.given else "only in the sign of zero or the bits of a NaN"
-            )
+            how = "only in the sign of zero or the bits of a NaN"
+            if tolerance.given:
+                how = f"within the tolerance ({tolerance.text})"
             result.reason = f"{differing(analysis.tolerated)} {how}"
         return base
 

@@ -41,6 +41,7 @@ class ValidateResult:
     masked_bytes: int = 0  # vary in the captured kernel's own replays
     unchecked_bytes: int = 0  # of those: of no float type, so that nothing can be said of them
     skipped_bytes: int = 0
+    module_bytes: int = 0  # of the captured code object's data that the variant has of its own: not compared
     changed_bytes: int = 0
     seconds: float = 0.0
     compare_s: float = 0.0  # of that: one comparison of memory, in the replayer
@@ -86,6 +87,7 @@ class ValidateResult:
             "masked_share": self.masked_bytes / self.written_bytes if self.written_bytes else 0.0,
             "unchecked_bytes": self.unchecked_bytes,
             "skipped_bytes": self.skipped_bytes,
+            "module_bytes": self.module_bytes,
             "seconds": self.seconds,
             "compare_s": self.compare_s,
             "regions": self.regions,

@@ -49,8 +49,7 @@ class Judging:
     @property
     def text(self) -> str:
         """ "rtol 1e-06, 3=f32"; empty where nothing is set."""
-        parts = [f"{name} {value:g}" for name, value in (("atol", self.atol), ("rtol", self.rtol)) if value]
-        parts += [f"ulp {self.ulp}"] if self.ulp else []
+        parts = [self.tolerance.text] if self.tolerance.given else []
         return ", ".join([*parts, *(f"{where}={name}" for where, name in self.dtypes)])
 
     def to_json(self) -> dict[str, Any]:
