@@ -277,5 +277,5 @@ def test_a_difference_that_is_the_same_in_every_replay_may_be_a_race(validator: 
     own = validator(first_comes(0, 2.0), dtypes={2: "f32"}).validate()
     assert own.verdict == "FAIL"
     assert "the same in every replay: it reads what is not in the capture, or was never written" in own.reason
-    assert "the order of its workgroups or waves (a race)" in own.reason
+    assert "which part of its grid runs first (a race)" in own.reason
     assert own.baseline_runs > 12

@@ -238,7 +238,7 @@ class BaselineRuns:
             text = (
                 f"the captured kernel's own replay differs from {APPLICATION} in {count} bytes, the same in "
                 "every replay: it reads what is not in the capture, or was never written, or its result "
-                "hangs on the order of its workgroups or waves (a race)"
+                "hangs on which part of its grid runs first (a race)"
             )
         return f"{text}. {first_mismatch(self._capture, analysis)}"
 
