@@ -39,6 +39,14 @@ def test_a_fault_names_the_copy_and_one_distance(
     start = int(region["address"], 16)
     assert int(distance) == (start - address if side == "before" else address - start - region["bytes"])
     assert "lane" in reason
+    (x,) = (
+        int(argument["pointer"]["address"], 16)
+        for argument in document("inspect", str(advance), cwd=tmp_path)["capture"]["arguments"]
+        if argument["name"] == "x"
+    )
+    told = f"It is {address - x} bytes after where the argument x points, the nearest one below."
+    assert (told in reason) is (address > x)
+    assert ("where the argument" in reason) is (address > x)
     again = document("validate", str(advance), cwd=tmp_path)
     assert again["verdict"] == "IDENTICAL"
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 import re
 
 from kerncap.core.build.compile_file import CompileFile
+from kerncap.core.capture import manifest
 from kerncap.core.capture.records import Capture
+from kerncap.core.code.names import one_line
 from kerncap.core.code.reading import read_code_object
-from kerncap.core.errors import KerncapError
+from kerncap.core.errors import DamagedCaptureError, KerncapError
 from kerncap.core.replay.launch import Launch
 
 # As native/sim/device/fault.cpp and native/replay/session.cpp write them.
@@ -21,6 +23,8 @@ _PLACE = re.compile(r"(\(\+0x([0-9a-f]+)\), )(.+?):(\d+)(?=, called at |, instru
 _IN_FUNCTION = " In function "  # the offset is from that one's begin then, not from the kernel's
 _ALLOCATION = re.compile(r" The nearest allocation is [^.\n]*\.")
 _REGION = "\nThe address is "
+_OUTSIDE = re.compile(r"\nThe address is (0x[0-9a-f]+), \d+ bytes (?:past the end of|before) region \d+ ")
+_NEAR = 1 << 40  # farther than any buffer is long
 
 
 def place_of(text: str) -> tuple[str, int] | None:
@@ -32,7 +36,7 @@ def place_of(text: str) -> tuple[str, int] | None:
 def fault_text(text: str, capture: Capture, launch: Launch) -> str:
     """What a fault of `launch` says to a person."""
     if _REGION in text:
-        text = _ALLOCATION.sub("", text)
+        text = _ALLOCATION.sub("", text) + _from_argument(text, capture)
     plan = _plan(capture, launch)
     if plan is None:
         return text
@@ -43,6 +47,31 @@ def fault_text(text: str, capture: Capture, launch: Launch) -> str:
         )
 
     return _PLACE.sub(own, text)
+
+
+def _from_argument(text: str, capture: Capture) -> str:
+    """How far an address outside of all regions is from the nearest argument below it: the region that it is
+    nearest to may be another's than the one that was indexed.
+    """
+    match = _OUTSIDE.search(text)
+    if match is None:
+        return ""
+    try:
+        arguments = manifest.read(capture.path)["arguments"]
+    except DamagedCaptureError:
+        return ""
+    address = int(match[1], 16)
+    below = [
+        (address - int(argument["pointer"]["address"], 16), argument)
+        for argument in arguments
+        if argument.get("pointer")
+    ]
+    near = [pair for pair in below if 0 <= pair[0] < _NEAR]
+    if not near:
+        return ""
+    distance, argument = min(near, key=lambda pair: pair[0])
+    name = one_line(argument["name"]) or f"at offset {argument['offset']}"
+    return f" It is {distance} bytes after where the argument {name} points, the nearest one below."
 
 
 def _caller(text: str, match: re.Match[str], plan: CompileFile, launch: Launch) -> str:
