@@ -13,6 +13,7 @@ import pytest
 from whole import DEVICE, built, document, kerncap
 
 from kerncap.core.build.toolchain import rocm_clang
+from kerncap.core.loop.watching import Sources
 from support.build import PROGRAMS, Program, build_program
 from support.package import APP
 
@@ -115,6 +116,25 @@ def test_no_compile_commands(tmp_path: Path) -> None:  # S3
     make("validate", tmp_path / "out")
     made = extract("advance", program, tmp_path, "--force")  # debug information names the unit
     assert made["source"]["variant"] == "kernel_variant.cpp"
+
+
+def test_kerncaps_own_headers_are_none_of_the_programs(tmp_path: Path) -> None:
+    program, source = copy_of("in_place", tmp_path)
+    unit = source / "in_place.hip"
+    unit.write_text(f'#include <hip/hip_runtime.h>\n#include "here/reduce.h"\n{unit.read_text()}')
+    (source / "here").mkdir()
+    (source / "here/reduce.h").write_text("#pragma once\n")
+    stripped = (program.folder / "in_place.hsaco").read_bytes().replace(b".debug_info", b".unread_inf")
+    (program.folder / "in_place.hsaco").write_bytes(stripped)  # else that names the original unit
+    (program.folder / "compile_commands.json").unlink()
+    made = extract("advance", program, tmp_path, "--source-dir", str(source))
+    own = ["kernel_variant.cpp", "deps/here/reduce.h"]
+    assert made["source"]["files"] == own
+    out = tmp_path / "out"
+    assert Sources(out).paths == [out / name for name in (*own, "compile.json")]
+    make("validate", out)
+    if rocm_clang() is None:  # they are in the reproducer all the same: it builds where kerncap is not
+        assert (out / "deps/kerncap-hip/hip/hip_runtime.h").is_file()
 
 
 def test_a_unit_that_does_not_compile_is_told_with_its_first_error(tmp_path: Path) -> None:  # S3

@@ -13,6 +13,7 @@ from kerncap.core.code.codeobject import Kernel, Target
 from kerncap.core.code.shape import misshapen
 from kerncap.core.errors import UsageError
 from kerncap.core.files import unread, write_json
+from kerncap.core.native import SIM_HIP
 
 NAME = "compile.json"
 SCHEMA = "kerncap-compile/1"
@@ -35,6 +36,7 @@ _SHAPE = {
     "kernel_arguments": [[int]],
 }
 _LONGEST_NAME = 255
+_KERNCAP_HEADERS = f"/{Path(SIM_HIP).parent}/include/"  # wherever it is installed
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,11 @@ class CompileFile:
 
     @property
     def sources(self) -> list[str]:
-        """What the variant is made of, relative to the reproducer: the unit first, its headers, this file."""
-        return list(dict.fromkeys([self.variant, *self.files.values(), NAME]))
+        """What the variant is made of, relative to the reproducer: the unit first, its headers, this file.
+        kerncap's own HIP headers, which are copied so that it builds anywhere, are nobody's to edit.
+        """
+        own = [copy for path, copy in self.files.items() if part_of_kerncap(path) is None]
+        return list(dict.fromkeys([self.variant, *own, NAME]))
 
     @property
     def cuda(self) -> bool:
@@ -146,6 +151,12 @@ class CompileFile:
     def copy_of(self, path: str) -> str | None:
         """The copy that stands for a path as the compiler prints it, if it is one of the program's files."""
         return self.files.get(self.command.resolve(path))
+
+
+def part_of_kerncap(path: Path) -> str | None:
+    """A header's path below kerncap's own HIP headers; None for any other file."""
+    _, found, rest = str(path).rpartition(_KERNCAP_HEADERS)
+    return rest if found else None
 
 
 def layout_of(kernel: Kernel) -> tuple[tuple[int, int], ...]:

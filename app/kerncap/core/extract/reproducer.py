@@ -22,6 +22,7 @@ from kerncap.core.build.compile_file import (
     PRISTINE,
     CompileFile,
     layout_of,
+    part_of_kerncap,
 )
 from kerncap.core.build.nvcc_command import is_nvcc
 from kerncap.core.build.nvcc_compile import resolve_nvcc
@@ -253,7 +254,7 @@ def write_project(
     info = ReproducerInfo(
         finding.language,
         plan.variant,
-        tuple(dict.fromkeys([plan.variant, *plan.files.values()])),
+        tuple(name for name in plan.sources if name != NAME),
         None,
         rebuilt,
         definition,
@@ -297,12 +298,13 @@ def _copy_sources(
     source_dirs: Sequence[Path],
 ) -> CompileFile:
     local = [p for p in dependencies if p != command.file and _is_local(p, command, source_dirs)]
-    shared = Path(os.path.commonpath([command.file.parent, *(p.parent for p in local)]))
+    own = [p.parent for p in local if part_of_kerncap(p) is None]
+    shared = Path(os.path.commonpath([command.file.parent, *own]))
     files: dict[Path, str] = {}
     cuda = captured.target.triple.startswith("nvptx")
     variant = VARIANT_CUDA if cuda else VARIANT
     for path in [command.file, *local]:
-        copy = variant if path == command.file else str(Path("deps") / path.relative_to(shared))
+        copy = variant if path == command.file else str(Path("deps") / _place_of(path, shared))
         for target in (out / copy, out / PRISTINE / copy):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
@@ -318,6 +320,12 @@ def _copy_sources(
     if not cuda:
         write_atomically(out / OVERLAY, overlay_text(files).encode("utf-8", "surrogateescape"))
     return plan
+
+
+def _place_of(header: Path, shared: Path) -> Path:
+    """Where the copy of a header goes below deps/: as it lies below the program's own files."""
+    given = part_of_kerncap(header)
+    return Path("kerncap-hip", given) if given else header.relative_to(shared)
 
 
 def _is_local(path: Path, command: CompileCommand, source_dirs: Sequence[Path]) -> bool:
