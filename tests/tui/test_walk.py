@@ -286,7 +286,7 @@ def test_demo_on_a_terminal_leads_through_the_loop(size: tuple[int, int], own_ho
         terminal.keys("E")
         terminal.wait("attempt 4 IDENTICAL", 120)
         terminal.keys("P")
-        terminal.wait("Written: variant.patch .1 file.: git -C")
+        terminal.wait("Wrote variant.patch .1 file.; this applies it: git -C")
         terminal.keys("Escape")
         terminal.wait("Every capture is under c", 60)
         terminal.keys("q")

@@ -240,7 +240,7 @@ async def test_P_writes_a_patch_that_git_applies(out: Path, tree: Tree) -> None:
         bench.edit("i < n", "i + 1 <= n")
         await bench.attempts(2)
         await bench.pilot.press("P")
-        await bench.until(lambda: "Written:" in bench.told)
+        await bench.until(lambda: "Wrote variant.patch" in bench.told)
         words = bench.told.split(": ")[-1]
         assert words.startswith("git -C")
         assert shlex.split(words)[-1] == str(out / "variant.patch")

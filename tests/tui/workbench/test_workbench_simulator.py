@@ -112,7 +112,7 @@ async def test_the_whole_loop_on_the_simulated_gpu(extracted: Path) -> None:
         await bench.until(lambda: bench.screen.model.rows[4].mode == "strict", "the strict comparison")
         assert bench.screen.model.rows[4].verdict == "IDENTICAL"
         await pilot.press("P")
-        await bench.until(lambda: "Written:" in bench.told)
+        await bench.until(lambda: "Wrote variant.patch" in bench.told)
         assert b"use_gate" in (extracted / "variant.patch").read_bytes()
 
         await pilot.press("escape")

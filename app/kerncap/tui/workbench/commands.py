@@ -320,7 +320,7 @@ class Commands(ConfigurationCommands):
             self.post_message(Told(str(error), "warning"))
             return
         path = self.directory / NAME
-        text = f"Written: {NAME} ({len(made.files)} file{'s' * (len(made.files) != 1)}): "
+        text = f"Wrote {NAME} ({len(made.files)} file{'s' * (len(made.files) != 1)}); this applies it: "
         text += shlex.join(["git", "-C", str(made.root), "apply", str(path)])
         if made.applies is False:
             text += " -- the program's source has changed since the extraction, so it may not apply"

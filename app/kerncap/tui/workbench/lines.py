@@ -52,6 +52,33 @@ def wrap(text: str, width: int) -> list[str]:
     return lines
 
 
+def fold(line: Line, width: int) -> list[Line]:
+    """A line in lines of at most `width` cells, broken between words; every piece keeps its style."""
+    chars = [(char, style) for text, style in line for char in text]
+    folded: list[Line] = []
+    while sum(cell_len(char) for char, _ in chars) > width > 0:
+        end, room = 0, width
+        while (room := room - cell_len(chars[end][0])) >= 0:
+            end += 1
+        blanks = [i for i in range(1, end + 1) if chars[i][0] == " " and chars[i - 1][0] != " "]
+        end = blanks[-1] if blanks else max(1, end)
+        folded.append(_pieces(chars[:end]))
+        chars = chars[end:]
+        while chars and chars[0][0] == " ":
+            chars = chars[1:]
+    return [*folded, _pieces(chars)] if folded else [line]
+
+
+def _pieces(chars: Sequence[Piece]) -> Line:
+    pieces: list[Piece] = []
+    for char, style in chars:
+        if pieces and pieces[-1][1] == style:
+            pieces[-1] = (pieces[-1][0] + char, style)
+        else:
+            pieces.append((char, style))
+    return pieces
+
+
 class LineView(ScrollView, can_focus=True):
     """Shows lines. `cursor` is the index of a marked line, or None; enter on it sends `Chosen`."""
 
@@ -149,6 +176,12 @@ class LineView(ScrollView, can_focus=True):
             y = self.cursor - height // 2 if center else self.cursor - (height - 1) * (self.cursor > top)
             self.scroll_to(y=max(0, y), animate=False, force=True)
         self.refresh()
+
+    def reveal(self, first: int, last: int) -> None:
+        """Scrolls down until the lines up to `last` are in view too, as far as `first` stays there."""
+        height = self.size.height or _UNSEEN_HEIGHT
+        if last >= self.scroll_offset.y + height:
+            self.scroll_to(y=min(first, last - height + 1), animate=False, force=True)
 
     def action_step(self, by: int) -> None:
         """One line."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from kerncap.tui.workbench.model import Row
 from kerncap.tui.workbench.validation_text import verdict_style
 
 _SEVERITY = {"error": "bad", "warning": "warn", "note": "dim"}
+_CARET = re.compile(r"[\s|]*[~\s]*\^[~^\s]*")
+_AFTER_CARET = 8  # cells that are to be seen to its right
 _DIFF = {"file": "heading", "place": "accent", "added": "added", "removed": "removed", "same": ""}
 
 
@@ -45,8 +48,29 @@ def messages(
         place = f" {clean(diagnostic.place)}" if diagnostic.place else ""
         lines.append([(mark, "accent"), (diagnostic.severity, style), (place, "accent")])
         lines += [[("    " + text, "strong")] for text in wrap(diagnostic.message, width - 5)]
-        lines += [[("    " + clean(text), "dim")] for text in diagnostic.context]
+        lines += [[("    " + text, "dim")] for text in _context(diagnostic.context, width - 4)]
     return Messages(lines, starts)
+
+
+def _context(context: Sequence[str], width: int) -> list[str]:
+    """The source line and the caret below it. Where the caret is beyond `width`, what stands before it is
+    left out of both, and of a correction below.
+    """
+    lines = [clean(text) for text in context]
+    at = next((i for i, text in enumerate(lines) if _CARET.fullmatch(text)), None)
+    if at is None or not 0 < width < lines[at].rstrip().rindex("^") + _AFTER_CARET:
+        return lines
+    caret = lines[at].index("^")
+    gutter = lines[at].rfind("|", 0, caret) + 1
+    left_out = caret - gutter - (width - gutter) * 2 // 3
+    if left_out <= 0:
+        return lines
+    for i in range(max(0, at - 1), min(len(lines), at + 2)):
+        if lines[i][gutter - 1 : gutter] == lines[at][gutter - 1 : gutter]:
+            rest = lines[i][gutter + left_out :]
+            mark = "…" if lines[i][gutter : gutter + left_out].strip() else " "
+            lines[i] = lines[i][:gutter] + mark + rest[1:]
+    return lines
 
 
 def diff(found: Sequence[DiffLine], title: str) -> list[Line]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kerncap.tui.workbench.figures import duration, ratio, seconds, unit_of, with_interval
-from kerncap.tui.workbench.lines import Line
+from kerncap.tui.workbench.lines import Line, fold
 from kerncap.tui.workbench.model import Row
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
@@ -121,12 +121,11 @@ def report(
     timing = document.get("timing") or {}
     lines.append([("", "")])
     if row.median_ns is not None:
-        lines += _figures(row, timing, best)
+        lines += [part for line in _figures(row, timing, best) for part in fold(line, width)]
         lines.append([("", "")])
         lines += distribution(timing, width)
         lines.append([("", "")])
-    lines += steps(document)
-    return lines
+    return [*lines, *(part for line in steps(document) for part in fold(line, width))]
 
 
 def _figures(row: Row, timing: Mapping[str, Any], best: Row | None) -> list[Line]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kerncap.tui.workbench import heatmap
 from kerncap.tui.workbench.figures import size, value
-from kerncap.tui.workbench.lines import Line, wrap
+from kerncap.tui.workbench.lines import Line, fold, wrap
 from kerncap.tui.workbench.model import PASSED, judged_with
 
 _FIRST_ELEMENTS = 8
@@ -45,7 +45,7 @@ def report(
     if judged := judged_with(validation):
         heading.append((f"  {judged}", "accent"))
     heading.append((f"  {_sizes(validation)}", "dim"))
-    lines.insert(0, heading)
+    lines[:0] = fold(heading, width)
     for warning in validation.get("warnings") or []:
         lines += [[(text, "warn")] for text in wrap(f"! {warning}", width - 1)]
     regions = regions_of(validation)
@@ -64,14 +64,18 @@ def report(
     elements = region.get("elements") or []
     if elements:
         lines.append([("", "")])
-        lines += _elements(elements[:_FIRST_ELEMENTS], int(region.get("mismatches") or 0), heading=True)
+        lines += _elements(
+            elements[:_FIRST_ELEMENTS], int(region.get("mismatches") or 0), width, heading=True
+        )
     histograms = _histograms(region, width)
     if histograms:
         lines.append([("", "")])
         lines += histograms
     if len(elements) > _FIRST_ELEMENTS:
         lines.append([("", "")])
-        lines += _elements(elements[_FIRST_ELEMENTS:], int(region.get("mismatches") or 0), heading=False)
+        lines += _elements(
+            elements[_FIRST_ELEMENTS:], int(region.get("mismatches") or 0), width, heading=False
+        )
     return lines
 
 
@@ -136,19 +140,20 @@ def _errors(region: Mapping[str, Any], width: int) -> list[Line]:
     if region.get("max_abs") is not None or region.get("error_histogram"):
         lines += [[(f"  {text}", "dim")] for text in wrap(_RELATIVE, width - 3)]
     if extra:
-        lines.append([("  " + " · ".join(extra), "warn")])
+        lines += fold([("  " + " · ".join(extra), "warn")], width)
     return lines
 
 
-def _elements(elements: Sequence[Mapping[str, Any]], total: int, *, heading: bool) -> list[Line]:
+def _elements(elements: Sequence[Mapping[str, Any]], total: int, width: int, *, heading: bool) -> list[Line]:
     lines: list[Line] = []
+    room = max(10, min(16, (width - 20) // 2))  # for a value
     if heading:
-        lines.append([(f"{'element':>9} {'expected':>16} {'actual':>16} {'rel':>8}", "heading")])
+        lines.append([(f"{'element':>9} {'expected':>{room}} {'actual':>{room}} {'rel':>8}", "heading")])
     for element in elements:
         lines.append(
             [
-                (f"{element.get('index'):>9} {value(element.get('expected')):>16} ", ""),
-                (f"{value(element.get('actual')):>16}", "bad"),
+                (f"{element.get('index'):>9} {value(element.get('expected')):>{room}} ", ""),
+                (f"{value(element.get('actual')):>{room}}", "bad"),
                 (f" {_short(element.get('relative')):>8}", "dim"),
             ]
         )

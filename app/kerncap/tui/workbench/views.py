@@ -138,7 +138,9 @@ class Views(Horizontal):
             self._starts = made.starts
             view.set_lines(made.lines)
             if 0 <= shown.current < len(made.starts):
-                view.show(made.starts[shown.current])
+                start = made.starts[shown.current]
+                view.show(start)
+                view.reveal(start, [*made.starts, len(made.lines) + 1][shown.current + 1] - 2)
         elif name == "timing":
             rows = [self.model.rows[n] for n in self.model.numbers]
             view.set_lines(
