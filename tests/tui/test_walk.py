@@ -119,7 +119,7 @@ def test_run_filter_extract_edit_see_the_verdict_and_quit(
         terminal.keys("Escape")
         terminal.wait("1 of 12 kernels")
         terminal.keys("c")
-        terminal.wait(r"mul_mat_vec_q +gfx942 \(simulated\)")
+        terminal.wait(r"mul_mat_vec_q +[0-9a-f]{6} +gfx942 \(simulated\)")
         terminal.keys("Escape")
         terminal.wait("1 of 12 kernels")
         terminal.keys("q")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from kerncap.core.capture.arguments_text import COLUMNS, argument_rows
+from kerncap.core.capture.arguments_text import COLUMNS, argument_rows, parameters_of
 from kerncap.core.code.names import one_line
 from kerncap.core.errors import KerncapError
 from kerncap.core.program.device_words import words_of
@@ -27,7 +27,7 @@ def capture_text(one: Listed) -> Content:
         return Content.assemble(("This capture cannot be used. ", "bold $text-error"), one.problem)
     try:
         opened = open_capture(one.directory)
-        arguments = argument_rows(opened.manifest)
+        arguments = argument_rows(opened.manifest, parameters_of(opened.capture))
     except KerncapError as error:
         return Content.assemble(("This capture cannot be used. ", "bold $text-error"), error.message)
     capture, manifest = opened.capture, opened.manifest
