@@ -9,6 +9,8 @@ from rich.cells import cell_len
 from workbench_stage import Bench, FakeBench, Result, failing, workbench
 
 from kerncap.core.build.diagnostics import parse
+from kerncap.core.build.triton_pinned import Pinned
+from kerncap.tui.workbench import configuration_text
 from kerncap.tui.workbench.lines import LineView, fold
 from kerncap.tui.workbench.texts import messages
 
@@ -19,6 +21,14 @@ CLANG = (
     f"    7 |     out[i] = {LONG};\n      | {' ' * (4 + len('out[i] = ') + len(LONG) - 10)}^~~~~~~~~~\n"
 )
 NVCC = f'a.cu(7): error: identifier "undeclared" is undefined\n      x = {LONG};\n{" " * len(LONG)}^\n'
+
+
+PINNED = Pinned(
+    (1024, 1, 1),
+    {f"BLOCK_SIZE_{i}": "128" for i in range(6)},
+    {"num_warps": "4", "num_stages": "3"},
+    problem="pinned() in kernel_variant.py cannot be read: it is no dictionary any more",
+)
 
 
 def cut(view: LineView) -> list[str]:
@@ -50,7 +60,7 @@ async def pane(bench: Bench, key: str) -> LineView:
     await bench.pilot.press(key)
     await bench.pilot.pause()
     await bench.pilot.pause()
-    name = {"3": "timing", "4": "validation"}[key]
+    name = {"3": "timing", "4": "validation", "5": "diff"}[key]
     view = bench.screen.views.view(name)
     assert view.display
     return view
@@ -70,6 +80,18 @@ async def test_timing_and_validation_have_every_word(out: Path, size: tuple[int,
         view = await pane(bench, "4")
         assert cut(view) == []
         assert "12345 signed zeros" in " ".join(view.text.split())
+        view = await pane(bench, "5")
+        titles = [line for line in cut(view) if line[:1].isalpha()]
+        assert titles == []
+        assert "(d: against another)" in " ".join(view.text.split())
+
+
+@pytest.mark.parametrize("width", [50, 57, 77, 97])
+def test_the_configuration_pane_has_every_word(width: int) -> None:
+    lines = configuration_text._pinned(PINNED, width)
+    texts = ["".join(str(piece[0]) for piece in line).rstrip() for line in lines]
+    assert max(map(cell_len, texts)) <= width
+    assert "what ran; pinned() in kernel_variant.py has it" in " ".join(" ".join(texts).split())
 
 
 def test_a_line_is_folded_between_words_and_keeps_its_styles() -> None:

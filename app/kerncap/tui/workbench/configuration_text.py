@@ -12,7 +12,7 @@ from kerncap.core.loop.candidates import CandidateResult, cached_text, edited_te
 from kerncap.tui.widgets.line_table import fitted
 from kerncap.tui.workbench.configuration import Configuration
 from kerncap.tui.workbench.figures import duration
-from kerncap.tui.workbench.lines import Line, wrap
+from kerncap.tui.workbench.lines import Line, fold, wrap
 from kerncap.tui.workbench.validation_text import verdict_style
 
 CANDIDATES = "candidates"  # the heading of the table
@@ -40,7 +40,7 @@ def report(found: Configuration | None, width: int, height: int) -> list[Line]:
 
 
 def _pinned(pinned: Pinned, width: int) -> list[Line]:
-    lines: list[Line] = [[("pinned", "heading"), (f"  what ran; pinned() in {VARIANT} has it", "dim")]]
+    lines = fold([("pinned", "heading"), (f"  what ran; pinned() in {VARIANT} has it", "dim")], width)
     lines += _labelled("grid", [" x ".join(map(str, pinned.grid)) + " programs"], width)
     lines += _labelled("constexprs", _pairs(pinned.constexprs), width)
     tuned = {name: text for name, text in pinned.options.items() if name in TUNED_OPTIONS}
@@ -78,7 +78,7 @@ def _candidates(found: Configuration, width: int, height: int) -> list[Line]:
     names = dict.fromkeys(name for tried in found.tried for name in tried.values)
     varying = [n for n in names if len({t.values.get(n) for t in found.tried}) > 1] or list(names)[:1]
     same = [f"{n}={found.tried[0].values[n]}" for n in names if n not in varying]
-    lines: list[Line] = [[(CANDIDATES, "heading"), (f"  {_what(found)}", "dim")]]
+    lines = fold([(CANDIDATES, "heading"), (f"  {_what(found)}", "dim")], width)
     if found.source is not None and found.source.edited:
         lines += _said(edited_text(found.source.edited), width, "warn")
     if found.saved_since:

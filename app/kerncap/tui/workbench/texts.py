@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kerncap.core.build.diagnostics import Diagnostic, counts
 from kerncap.core.loop.history import DiffLine
 from kerncap.tui.workbench.figures import duration, lines_changed, ratio, seconds, with_interval
-from kerncap.tui.workbench.lines import Line, clean, wrap
+from kerncap.tui.workbench.lines import Line, clean, fold, wrap
 from kerncap.tui.workbench.model import Row
 from kerncap.tui.workbench.validation_text import verdict_style
 
@@ -73,9 +73,9 @@ def _context(context: Sequence[str], width: int) -> list[str]:
     return lines
 
 
-def diff(found: Sequence[DiffLine], title: str) -> list[Line]:
+def diff(found: Sequence[DiffLine], title: str, width: int) -> list[Line]:
     """A source diff with the lines' numbers."""
-    lines: list[Line] = [[(title, "strong")]]
+    lines: list[Line] = fold([(title, "strong")], width)
     if not found:
         return [*lines, [("no difference", "dim")]]
     for line in found:
@@ -132,4 +132,4 @@ def compare(sides: Sides, found: Sequence[DiffLine], width: int) -> list[Line]:
         style = "good" if sides.gain > 1 else "warn"
         lines += [[(part, style)] for part in wrap(text, width)]
     lines.append([("", "")])
-    return [*lines, *diff(found, f"source: attempt {a.number} to attempt {b.number}")]
+    return [*lines, *diff(found, f"source: attempt {a.number} to attempt {b.number}", width)]

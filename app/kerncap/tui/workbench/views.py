@@ -168,7 +168,7 @@ class Views(Horizontal):
         elif shown.sides is not None:
             view.set_lines(texts.compare(shown.sides, shown.diff, width))
         else:
-            view.set_lines(texts.diff(shown.diff, shown.diff_title))
+            view.set_lines(texts.diff(shown.diff, shown.diff_title, width))
 
     def diagnostic_at(self, line: int) -> int | None:
         """The diagnostic that a line of the errors pane belongs to."""
