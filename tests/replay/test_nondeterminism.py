@@ -126,7 +126,6 @@ def test_a_reference_outside_of_the_range_does_not_hold(make: Make, validator: M
     assert own.verdict == "FAIL"
     assert "outside of their range" in own.reason
     assert "(a race, or a read of what is not in the capture or was never written)" in own.reason
-    assert own.baseline_runs > 32  # before it is said
     assert "element 3 of region 2" in own.reason
     assert v.validate(compile_source(SUMS % (ADD + "+0.f", ""))).verdict == "INCONCLUSIVE"
     assert v.validate(tolerance=Tolerance(rtol=1e-2)).passed
