@@ -39,8 +39,10 @@ from kerncap.core.units import size
 _MORE_RUNS = 3  # as soon as one run differs
 _MOST_RUNS = 12
 _RUNS_SECONDS = 3.0  # beyond the first ones and _MORE_RUNS of them
-_EXTENSION = 16  # runs at a time, where something lies just outside of the range
-_MOST_EXTENDED = 200  # runs in all
+# Where something lies just outside of the range: runs at a time, at least and as a share of those so far. Of
+# thousands of sums, one may well come out in a way that hundreds of replays do not show.
+_EXTENSION, _EXTENSION_SHARE = 16, 0.25
+_MOST_EXTENDED = 3000  # runs in all
 _EXTENSION_SECONDS = 5.0  # in all
 _SEARCH = 32  # runs more, before a difference is said to be the same in every replay
 _SEARCH_SECONDS = 3.0
@@ -106,7 +108,8 @@ class BaselineRuns:
         if replays.extended_s > _EXTENSION_SECONDS or replays.spread.runs >= _MOST_EXTENDED:
             return False
         began = time.monotonic()
-        complete = self._more(replays, mode, _EXTENSION, _EXTENSION_SECONDS - replays.extended_s)
+        runs = max(_EXTENSION, int(_EXTENSION_SHARE * replays.spread.runs))
+        complete = self._more(replays, mode, runs, _EXTENSION_SECONDS - replays.extended_s)
         replays.extended_s += time.monotonic() - began
         return complete
 
