@@ -2,8 +2,8 @@
 
 A container is a header (magic, version, its own size, the size of what follows) and entries, one after the
 other: each a header of its own and a cubin or PTX, as it is or compressed. NVIDIA does not document it; this
-is what nvcc of CUDA 11 to 13 writes. zstd (from CUDA 12.9 on) is unpacked here; what older ones compress in
-their own way is told of, and cuobjdump unpacks it.
+is what nvcc 13.0 was seen to write. zstd is unpacked here; what is compressed in another way, as by older
+ones, is told of, and cuobjdump unpacks it.
 """
 
 from __future__ import annotations
