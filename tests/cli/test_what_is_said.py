@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from whole import DEVICE, built, document, extracted, kerncap, rebuilt
 
+from kerncap.core.loop.history import captured_sources, present_sources
 from kerncap.core.replay.replay import simulated_clock
 from support.build import build_program
 from support.package import APP
@@ -71,6 +72,9 @@ def test_force_keeps_what_somebody_has_worked_on(tmp_path: Path) -> None:
 
     assert again() == again() == []  # nothing was done in it: it is replaced
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    present = present_sources(tmp_path / "a")
+    present.pop("compile.json")
+    assert captured_sources(tmp_path / "a") == present  # a diff is of what was edited
     variant = tmp_path / "a/kernel_variant.cpp"
     variant.write_text(variant.read_text() + "// mine\n")
     [said] = again()
@@ -84,6 +88,9 @@ def test_force_keeps_what_somebody_has_worked_on(tmp_path: Path) -> None:
     (tmp_path / "a/iterations/001").mkdir(parents=True)
     assert "attempts" in again()[0]
     assert (tmp_path / "a.old-3/iterations/001").is_dir()
+    header = next((tmp_path / "a/deps/kerncap-hip").rglob("*.h"))  # nobody's to edit, and nobody's to lose
+    header.write_text(header.read_text() + "// mine\n")
+    assert "edited sources" in again()[0]
 
 
 def test_a_source_directory_that_was_named_in_vain(tmp_path: Path) -> None:

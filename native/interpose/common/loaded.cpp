@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "live/control_file.h"
 #include "live/file_size_guard.h"
 
 namespace kerncap::interpose {
@@ -100,7 +101,8 @@ void note_loaded() {
   const unsigned long long now = loads();
   if (session == nullptr || *session == 0 || now == noted) return;
   noted = now;
-  note_loaded_in(session);
+  std::string why;  // what is no session is left alone, and said where something is dispatched
+  if (live::ControlFile::open(session, &why) != nullptr) note_loaded_in(session);
 }
 
 }  // namespace kerncap::interpose

@@ -31,9 +31,17 @@ class DiffLine:
 
 
 def captured_sources(directory: Path) -> dict[str, bytes]:
-    """The copies as they were when the reproducer was written, by their path in it."""
+    """The sources as they were when the reproducer was written, by their path in it."""
     plan = CompileFile.read(directory)
-    return _read(directory / PRISTINE, [plan.variant, *plan.files.values()])
+    return _read(directory / PRISTINE, [name for name in plan.sources if name != NAME])
+
+
+def edited_copies(directory: Path) -> list[str]:
+    """The copies that are not as they were when the reproducer was written, also of kerncap's own headers."""
+    plan = CompileFile.read(directory)
+    names = [plan.variant, *plan.files.values()]
+    captured, present = _read(directory / PRISTINE, names), _read(directory, names)
+    return [name for name, text in captured.items() if present.get(name) != text]
 
 
 def present_sources(directory: Path) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kerncap.core.build.compile_file import NAME, OUTPUT, OUTPUT_CUDA
 from kerncap.core.errors import KerncapError
-from kerncap.core.loop.history import captured_sources, present_sources
+from kerncap.core.loop.history import captured_sources, edited_copies
 from kerncap.core.loop.iterations import FOLDER
 
 # What kerncap and `make` write beside what an extraction wrote.
@@ -28,10 +28,10 @@ def worked_on(directory: Path, fresh: Path) -> str | None:
     captured: dict[str, bytes] = {}
     if (directory / NAME).exists():
         try:
-            captured, present = captured_sources(directory), present_sources(directory)
+            captured, edited = captured_sources(directory), edited_copies(directory)
         except (KerncapError, OSError):
             return "sources that cannot be compared"
-        if any(present.get(name) != text for name, text in captured.items()):
+        if edited:
             return "edited sources"
     try:
         known = {*os.listdir(fresh), *_MADE, *(Path(name).parts[0] for name in captured)}
