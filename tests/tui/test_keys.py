@@ -130,7 +130,7 @@ async def test_what_is_wrong_in_it_stays_over_a_workbench_that_is_opened_at_once
         assert "an attempt is damaged" in told
         bench.post_message(Opened(Facts("k", "k", "gfx942", problems=("another",))))
         await st.settle()
-        assert bench.query_one(StatusLine).text == "another"
+        assert bench.query_one(StatusLine).text == "another."
 
 
 @pytest.mark.parametrize(("poll", "kept"), [(1, 10), (10, 10), (-5, 10), (60_000, 60_000), (0, None)])
