@@ -102,26 +102,15 @@ Range Module::variable(const std::string& name) const {
 void Module::bind_data(const snapshot::CaptureReader& capture, const ReplayMemory& memory, bool same) {
   const auto& code = capture.code_object(capture.dispatch.code_object).record;
   if (!same) {
-    struct Displaced {
-      Range captured;
-      std::uint64_t live;
-    };
-    std::vector<Displaced> displaced;
-    for (const snapshot::Variable& item : capture.variables) {
-      if (item.record.code_object != capture.dispatch.code_object) continue;
-      const Range here = variable(item.name);
-      if (here.bytes == item.record.bytes)
-        displaced.push_back({{item.record.address, item.record.bytes}, here.base});
-    }
+    const Find find = [this](const std::string& name) { return variable(name); };
+    find_variables(capture, find);
     const Moved moved = [&](std::uint64_t word, bool* guessed) {
       if (word - code.load_base >= code.load_bytes) return word;
-      for (const Displaced& item : displaced) {
-        if (word - item.captured.base < item.captured.bytes) return word - item.captured.base + item.live;
-      }
-      *guessed = true;
-      return word + (base_ - code.load_base);
+      const std::optional<std::uint64_t> known = of_variable(word);
+      *guessed = !known;
+      return known.value_or(word + (base_ - code.load_base));
     };
-    bind_variables(capture, memory, [this](const std::string& name) { return variable(name); }, moved);
+    bind_variables(capture, memory, find, moved);
     return;
   }
   const Moved moved = [&](std::uint64_t word, bool*) {

@@ -45,8 +45,24 @@ void ModuleData::add_piece(const snapshot::CaptureReader& capture, const ReplayM
   pieces_.push_back({captured, live, bytes, before_.back().data(), region.id, offset});
 }
 
+void ModuleData::find_variables(const snapshot::CaptureReader& capture, const Find& find) {
+  for (const snapshot::Variable& item : capture.variables) {
+    if (item.record.code_object != capture.dispatch.code_object) continue;
+    const Range here = find(item.name);
+    if (here.bytes == item.record.bytes)
+      displaced_.push_back({{item.record.address, item.record.bytes}, here.base});
+  }
+}
+
+std::optional<std::uint64_t> ModuleData::of_variable(std::uint64_t captured) const {
+  for (const Displaced& item : displaced_) {
+    if (captured - item.captured.base < item.captured.bytes) return captured - item.captured.base + item.live;
+  }
+  return std::nullopt;
+}
+
 void ModuleData::bind_variables(const snapshot::CaptureReader& capture, const ReplayMemory& memory,
-                                const std::function<Range(const std::string&)>& find, const Moved& moved) {
+                                const Find& find, const Moved& moved) {
   const std::vector<const snapshot::RegionRecord*> segments = ModuleData::segments(capture);
   RangeSet covered;
   for (const snapshot::Variable& item : capture.variables) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,18 +31,30 @@ class ModuleData {
   // this one. `*guessed`: nothing says what was at that place.
   using Moved = std::function<std::uint64_t(std::uint64_t word, bool* guessed)>;
 
+  // Finds where each captured variable of the dispatched code object is here; `find` gives address and size
+  // of one in this module, size 0: it has none.
+  using Find = std::function<Range(const std::string&)>;
+  void find_variables(const snapshot::CaptureReader& capture, const Find& find);
+  // Where what lay in a captured variable is here; null: nothing says so.
+  [[nodiscard]] std::optional<std::uint64_t> of_variable(std::uint64_t captured) const;
+
   // Saved regions that hold data of the dispatched kernel's code object.
   static std::vector<const snapshot::RegionRecord*> segments(const snapshot::CaptureReader& capture);
   void add_piece(const snapshot::CaptureReader& capture, const ReplayMemory& memory,
                  const snapshot::RegionRecord& region, std::uint64_t captured, std::uint64_t live,
                  std::uint64_t bytes, const Moved& moved);
-  // Variable by variable; `find` gives address and size of one in this module, size 0: it has none.
-  void bind_variables(const snapshot::CaptureReader& capture, const ReplayMemory& memory,
-                      const std::function<Range(const std::string&)>& find, const Moved& moved);
+  // Variable by variable.
+  void bind_variables(const snapshot::CaptureReader& capture, const ReplayMemory& memory, const Find& find,
+                      const Moved& moved);
 
  private:
   std::vector<Piece> pieces_;
   std::deque<std::vector<unsigned char>> before_, after_;
+  struct Displaced {
+    Range captured;
+    std::uint64_t live = 0;
+  };
+  std::vector<Displaced> displaced_;
   std::vector<CodePointer> guessed_;
   std::vector<std::string> unmatched_;
   std::uint64_t unmatched_bytes_ = 0;

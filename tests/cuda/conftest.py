@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
-from driving import INTERPOSER, REPLAYER
+from driving import INTERPOSER, REPLAYER, STANDIN
 from fake_machine import FakeGpu, build
 
 from kerncap.core.native import find_native
@@ -40,3 +40,13 @@ def plain(gpu: FakeGpu) -> Callable[..., str]:
         ).stdout
 
     return run
+
+
+@pytest.fixture
+def triton_standin(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs find the packages that stand for Triton and torch, and the fake GPU."""
+    for name, value in gpu.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("KERNCAP_DEVICE", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(STANDIN))
+    monkeypatch.setenv("TRITON_STANDIN_CODE", str(gpu.folder / "kernels{}.cubin"))

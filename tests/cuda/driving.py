@@ -25,6 +25,7 @@ from kerncap.core.program.live import LiveReader, Snapshot
 TIMES = np.dtype([("start", "<u8"), ("end", "<u8")])
 INTERPOSER = "libkerncap_cuda.so"
 REPLAYER = "kerncap-replay-cuda"
+STANDIN = Path(__file__).resolve().parents[1] / "support" / "triton_standin"  # for Triton and torch
 ENDED = {CaptureState.DONE, CaptureState.FAILED, CaptureState.CANCELLED, CaptureState.AMBIGUOUS}
 
 

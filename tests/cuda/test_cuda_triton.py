@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from driving import STANDIN
 from fake_machine import FakeGpu
 
 import kerncap
@@ -26,17 +27,8 @@ from kerncap.core.loop.candidates import candidates
 from kerncap.core.program.control import CaptureRequest, Session
 from kerncap.core.triton import triton_record
 
-STANDIN = Path(__file__).resolve().parents[1] / "support" / "triton_standin"
 CHOSEN = "VARIANT=1, num_warps=8"
-
-
-@pytest.fixture(autouse=True)
-def here(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in gpu.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("KERNCAP_DEVICE", raising=False)
-    monkeypatch.setenv("PYTHONPATH", str(STANDIN))
-    monkeypatch.setenv("TRITON_STANDIN_CODE", str(gpu.folder / "kernels{}.cubin"))
+pytestmark = pytest.mark.usefixtures("triton_standin")
 
 
 def program(name: str, *arguments: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_machine import FakeGpu
+from driving import STANDIN
 
 import kerncap
 from kerncap.core.errors import UsageError
@@ -17,17 +17,8 @@ from kerncap.core.loop.candidates import candidates, known_candidates
 from kerncap.core.triton import triton_record
 from kerncap.core.triton.triton_record import TritonRecord
 
-STANDIN = Path(__file__).resolve().parents[1] / "support" / "triton_standin"
 CHOSEN = {"VARIANT": "1"}
-
-
-@pytest.fixture(autouse=True)
-def here(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in gpu.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("KERNCAP_DEVICE", raising=False)
-    monkeypatch.setenv("PYTHONPATH", str(STANDIN))
-    monkeypatch.setenv("TRITON_STANDIN_CODE", str(gpu.folder / "kernels{}.cubin"))
+pytestmark = pytest.mark.usefixtures("triton_standin")
 
 
 def extract(kernel: str, out: Path, program: str, *arguments: str) -> tuple[Any, TritonRecord]:

@@ -340,7 +340,7 @@ def test_a_kernel_that_adds_is_held_against_itself_from_another_state(
 def test_a_kernel_that_needs_what_it_overwrites_warns(
     validator: MakeValidator, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kerncap.core.judge.altered._LEAST_LIMIT_S", 0.5)
+    monkeypatch.setattr("kerncap.core.replay.replayer._LEAST_LIMIT_S", 0.5)
     source = """extern "C" __global__ void k(long* x, int* y) {
       int i = threadIdx.x; %s y[i] = (int)x[i] + 7; x[i] = i + 1; }"""
     need = {

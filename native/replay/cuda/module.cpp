@@ -53,25 +53,17 @@ Range Module::variable(const std::string& name) const {
   return {address, bytes};
 }
 
-std::uint64_t Module::moved(std::uint64_t word) const {
-  for (const Displaced& item : displaced_) {
-    if (word - item.captured.base < item.captured.bytes) return word - item.captured.base + item.live;
-  }
-  return word;
-}
+std::uint64_t Module::moved(std::uint64_t word) const { return of_variable(word).value_or(word); }
 
 void Module::bind_data(const snapshot::CaptureReader& capture, const ReplayMemory& memory, bool) {
+  const Find find = [this](const std::string& wanted) { return variable(wanted); };
+  find_variables(capture, find);
   const auto& code = capture.code_object(capture.dispatch.code_object).record;
   for (const snapshot::Variable& item : capture.variables) {
-    if (item.record.code_object != code.id) continue;
-    const Range here = variable(item.name);
-    if (here.bytes == item.record.bytes)
-      displaced_.push_back({{item.record.address, item.record.bytes}, here.base});
-    if (item.record.address == code.load_base) base_ = here.base;
+    if (item.record.code_object == code.id && item.record.address == code.load_base)
+      base_ = variable(item.name).base;
   }
-  bind_variables(
-      capture, memory, [this](const std::string& wanted) { return variable(wanted); },
-      [this](std::uint64_t word, bool*) { return moved(word); });
+  bind_variables(capture, memory, find, [this](std::uint64_t word, bool*) { return moved(word); });
 }
 
 void Module::set(CUfunction_attribute what, int value, const std::string& doing) const {

@@ -44,11 +44,6 @@ class Module : public ModuleData {
   std::uint32_t kernarg_bytes_ = 0, group_bytes_ = 0, private_bytes_ = 0;
   std::vector<snapshot::CudaParameter> parameters_;
   bool parameters_known_ = false;
-  struct Displaced {
-    Range captured;
-    std::uint64_t live = 0;
-  };
-  std::vector<Displaced> displaced_;
 };
 
 // Gives a launch its shape, its dynamic shared memory, the kernel's attributes, and parameters that point to

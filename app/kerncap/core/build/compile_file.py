@@ -61,8 +61,13 @@ class CompileFile:
         """What the variant is made of, relative to the reproducer: the unit first, its headers, this file.
         kerncap's own HIP headers, which are copied so that it builds anywhere, are nobody's to edit.
         """
+        return [*self.editable, NAME]
+
+    @property
+    def editable(self) -> list[str]:
+        """The same without this file."""
         own = [copy for path, copy in self.files.items() if part_of_kerncap(path) is None]
-        return list(dict.fromkeys([self.variant, *own, NAME]))
+        return list(dict.fromkeys([self.variant, *own]))
 
     @property
     def cuda(self) -> bool:

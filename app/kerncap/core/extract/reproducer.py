@@ -254,7 +254,7 @@ def write_project(
     info = ReproducerInfo(
         finding.language,
         plan.variant,
-        tuple(name for name in plan.sources if name != NAME),
+        tuple(plan.editable),
         None,
         rebuilt,
         definition,

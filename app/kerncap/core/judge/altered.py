@@ -17,8 +17,6 @@ from kerncap.core.judge.variation import Variation, variations
 from kerncap.core.judge.verdict import Baseline
 from kerncap.core.replay.replayer import KernelFault, KernelTimeout, Replayer, Variant
 
-# A kernel that waits for a value that was altered never ends: it gets so many times what it took before.
-_PATIENCE, _LEAST_LIMIT_S = 50.0, 5.0
 # Altered numbers are no numbers of the application, so that sums of them round otherwise. Where the captured
 # kernel reads them, only more than this counts: of the value, in units in the last place, and of what the
 # alteration did to the region's elements on average.
@@ -114,7 +112,7 @@ class AlteredRuns:
         return self._replayer.poison("written", 1, everything=True)
 
     def _run_captured(self, base: Baseline) -> None:
-        limit = min(self._replayer.limit_s, max(_LEAST_LIMIT_S, _PATIENCE * base.run_s))
+        limit = self._replayer.patience(base.run_s)
         self._replayer.run(base.variant, track=True, restore=False, limit_s=limit)
 
     def _keep(self, base: Baseline) -> None:

@@ -11,9 +11,6 @@ from collections.abc import Callable
 
 from kerncap.core.replay.replayer import Differences, KernelFault, KernelTimeout, Replayer, Variant
 
-# A kernel that waits for a value that was altered never ends: it gets so many times what it took before.
-_PATIENCE, _LEAST_LIMIT_S = 50.0, 5.0
-
 Outcome = Differences | KernelFault | KernelTimeout
 
 
@@ -38,9 +35,8 @@ class CodePointers:
         replayer.restore()
         if not replayer.code_pointers("alter", variant):
             return True
-        limit = min(replayer.limit_s, max(_LEAST_LIMIT_S, _PATIENCE * run_s))
         try:
-            replayer.run(variant, restore=False, limit_s=limit)
+            replayer.run(variant, restore=False, limit_s=replayer.patience(run_s))
         except (KernelFault, KernelTimeout) as error:
             return not unmoved(error)
         replayer.code_pointers("back", variant)

@@ -32,8 +32,7 @@ class DiffLine:
 
 def captured_sources(directory: Path) -> dict[str, bytes]:
     """The sources as they were when the reproducer was written, by their path in it."""
-    plan = CompileFile.read(directory)
-    return _read(directory / PRISTINE, [name for name in plan.sources if name != NAME])
+    return _read(directory / PRISTINE, CompileFile.read(directory).editable)
 
 
 def edited_copies(directory: Path) -> list[str]:

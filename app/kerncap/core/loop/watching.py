@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,13 +27,12 @@ class SourceState:
 
     def saved_since(self, before: SourceState) -> list[str]:
         """The files that were saved since, also where they have the content that they had."""
-        names = {*self.stamps, *before.stamps}
-        return sorted(
-            name
-            for name in names
-            if self.stamps.get(name) != before.stamps.get(name)
-            or self.contents.get(name) != before.contents.get(name)
-        )
+        return sorted(_changed(before.stamps, self.stamps) | _changed(before.contents, self.contents))
+
+
+def _changed(before: Mapping[str, object], now: Mapping[str, object]) -> set[str]:
+    """The names that have another value, or none any more, or had none."""
+    return {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
 
 
 class Sources:
@@ -91,7 +90,7 @@ class Sources:
         while not stop.is_set():
             for seen in self._events(stop, timeout_ms):
                 now = self._stamps()
-                fresh = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+                fresh = _changed(before, now)
                 before = now
                 if seen:
                     unseen = set()
@@ -152,7 +151,7 @@ class Sources:
         told = time.monotonic()
         while not stop.wait(poll_s):
             now = self._stamps()
-            fresh = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+            fresh = _changed(before, now)
             before, changed = now, changed | fresh
             if changed and not fresh:  # quiet for one round
                 yield sorted(changed)

@@ -67,6 +67,8 @@ __all__ = [
     "device_for",
 ]
 
+# A kernel that waits for a value that was altered never ends: it gets so many times what it took before.
+_PATIENCE, _LEAST_LIMIT_S = 50.0, 5.0
 _GRACE_SECONDS = 30.0
 _PROFILER_SECONDS = 120.0  # to write what it counted
 # No kernel sends these: somebody ended the replayer, which says nothing of a variant.
@@ -456,6 +458,10 @@ class Replayer:
             raise KernelFault(told, error.address) from None
         times = np.frombuffer(reply.data["times" if clock == "dispatch" else "events"], TIMES)
         return np.stack([times["start"], times["end"]], axis=1).astype(np.int64)
+
+    def patience(self, run_s: float) -> float:
+        """The limit, in seconds, of a run over altered memory of a kernel that takes `run_s` without."""
+        return min(self.limit_s, max(_LEAST_LIMIT_S, _PATIENCE * run_s))
 
     def restore(self, *, full: bool = False) -> None:
         """Puts the memory back; `full`: whatever is known of what was written."""
