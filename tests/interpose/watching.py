@@ -33,9 +33,8 @@ def build_hsa_program(name: str) -> Path:
         HERE / "programs/kernels.hip",
     ]
     runtime = native_path(SIM_RUNTIME)
-    key = hashlib.sha256(b"".join(path.read_bytes() for path in sources) + str(runtime).encode()).hexdigest()[
-        :16
-    ]
+    content = b"".join(path.read_bytes() for path in sources)
+    key = hashlib.sha256(content + f"{runtime}\0{HERE}".encode()).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"kerncap-hsa-programs-{os.getuid()}" / key
     if (folder / name).exists():
         return folder / name

@@ -1,5 +1,5 @@
 """Builds the single-source programs of tests/rocm/programs with the prefix' hipcc, as a project would: an
-object for each unit, linked into a program, with the compile commands beside them. Kept by content.
+object for each unit, linked into a program, with the compile commands beside them. Kept by content and place.
 """
 
 from __future__ import annotations
@@ -49,16 +49,8 @@ class Builder:
 
     def build(self, name: str, extra: Sequence[str] = ()) -> Built:
         """The program, shared library or code object made of programs/NAME.hip, with `extra` options."""
-        source, header = PROGRAMS / f"{name}.hip", PROGRAMS / "check.h"
-        digest = hashlib.sha256(Path(__file__).read_bytes())
-        for part in (
-            source.read_bytes(),
-            header.read_bytes(),
-            str(self.prefix.root).encode(),
-            *_encoded(extra),
-        ):
-            digest.update(part + b"\0")
-        folder = _CACHE / digest.hexdigest()[:20] / name
+        source = PROGRAMS / f"{name}.hip"
+        folder = _CACHE / self._key(source, extra) / name
         suffix = ".so" if name in _LIBRARIES else ".hsaco" if name in _CODE_OBJECTS else ""
         built = Built(name, folder / f"{name}{suffix}")
         if built.path.exists():
@@ -74,6 +66,22 @@ class Builder:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         return built
+
+    def _key(self, source: Path, extra: Sequence[str]) -> str:
+        """Of the sources, what compiles them, and where they are: debug information names their folder, and
+        one that has gone, of another checkout, holds no source of the program's kernels.
+        """
+        digest = hashlib.sha256(Path(__file__).read_bytes())
+        for part in (
+            source.read_bytes(),
+            (source.parent / "check.h").read_bytes(),
+            str(source.parent).encode(),
+            str(self.prefix.root).encode(),
+            self.prefix.mark.read_bytes(),
+            *_encoded(extra),
+        ):
+            digest.update(part + b"\0")
+        return digest.hexdigest()[:20]
 
     def _make(self, into: Path, built: Built, source: Path, extra: list[str]) -> None:
         into.mkdir()

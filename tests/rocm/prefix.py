@@ -74,6 +74,11 @@ class Prefix:
         return self.root / _LOADER
 
     @property
+    def mark(self) -> Path:
+        """The file that says what the folder holds."""
+        return self.root / _MARK
+
+    @property
     def hipcc(self) -> Path:
         return self.root / "usr/bin/hipcc"
 
