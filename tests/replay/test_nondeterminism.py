@@ -175,6 +175,30 @@ def test_many_sums_of_few_terms(make: Make) -> None:
         assert v.validate(wrong).verdict == "FAIL"
 
 
+def test_many_sums_beside_bytes_that_had_their_value(make: Make, validator: MakeValidator) -> None:
+    """Those are altered, and the sums that the kernel makes then have to be known as well as its others."""
+    n = 4096
+    a = numbers(n)
+    source = SCATTER.replace("int n) {", "int n, float* same) {").replace("  for", "  same[i] = a[i]; for")
+
+    def captured(sums: np.ndarray) -> Spec:
+        before = np.where(np.arange(n) % 2, a, 0).astype(np.float32)
+        memory = [Memory(A, a), Memory(B, np.zeros(n, np.float32), sums), Memory(C, before, a)]
+        explicit = arguments(A, B, np.int32(n), np.int32(0), C)
+        return spec(compile_source(source % "a[i] * (j + 1)"), "k", memory, explicit, items=n)
+
+    sums = as_the_application(make, captured(np.ones(n, np.float32)), n)
+    v = validator(captured(sums), dtypes={2: "f32", 3: "f32"})
+    result = v.validate(compile_source(source % "(j + 1) * a[i]"))
+    assert result.verdict == "NONDETERMINISTIC_OK", result.reason
+    unstored = compile_source(
+        source.replace("same[i] = a[i]", "if (i != 77) same[i] = a[i]") % "a[i] * (j + 1)"
+    )
+    assert v.validate(unstored).verdict == "FAIL"
+    wrong = compile_source(source % "a[i] * (j + 1 + (i == 1234 && j == 3))")
+    assert v.validate(wrong).verdict == "FAIL"
+
+
 def test_a_program_with_float_atomics(
     build_program: Callable[[str], Program], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

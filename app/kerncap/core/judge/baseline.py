@@ -14,7 +14,7 @@ from kerncap.core.judge.code_pointers import CodePointers, Outcome, same_outcome
 from kerncap.core.judge.compare import EXACT, Analysis, Tolerance
 from kerncap.core.judge.dtypes import TypeMap
 from kerncap.core.judge.silent import SilentBytes
-from kerncap.core.judge.variation import Spread
+from kerncap.core.judge.variation import EXTENSION_SECONDS, Spread
 from kerncap.core.judge.verdict import (
     APPLICATION,
     FAIL,
@@ -39,11 +39,6 @@ from kerncap.core.units import size
 _MORE_RUNS = 3  # as soon as one run differs
 _MOST_RUNS = 12
 _RUNS_SECONDS = 3.0  # beyond the first ones and _MORE_RUNS of them
-# Where something lies just outside of the range: runs at a time, at least and as a share of those so far. Of
-# thousands of sums, one may well come out in a way that hundreds of replays do not show.
-_EXTENSION, _EXTENSION_SHARE = 16, 0.25
-_MOST_EXTENDED = 3000  # runs in all
-_EXTENSION_SECONDS = 5.0  # in all
 _SEARCH = 32  # runs more, before a difference is said to be the same in every replay
 _SEARCH_SECONDS = 3.0
 
@@ -105,11 +100,11 @@ class BaselineRuns:
     def extend(self, mode: str) -> bool:
         """A few more replays: they show more of how the kernel varies. False: there were enough of them."""
         replays = self._replays[mode]
-        if replays.extended_s > _EXTENSION_SECONDS or replays.spread.runs >= _MOST_EXTENDED:
+        runs = replays.spread.more
+        if replays.extended_s > EXTENSION_SECONDS or not runs:
             return False
         began = time.monotonic()
-        runs = max(_EXTENSION, int(_EXTENSION_SHARE * replays.spread.runs))
-        complete = self._more(replays, mode, runs, _EXTENSION_SECONDS - replays.extended_s)
+        complete = self._more(replays, mode, runs, EXTENSION_SECONDS - replays.extended_s)
         replays.extended_s += time.monotonic() - began
         return complete
 

@@ -8,6 +8,8 @@ not be found out, nothing is proven.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +20,7 @@ from kerncap.core.judge import compare
 from kerncap.core.judge.compare import Analysis, Tolerance
 from kerncap.core.judge.dtypes import TypeMap
 from kerncap.core.judge.elements import Addresses
-from kerncap.core.judge.variation import variations
+from kerncap.core.judge.variation import EXTENSION_SECONDS, Spread
 from kerncap.core.judge.verdict import Baseline
 from kerncap.core.replay.replayer import KernelFault, KernelTimeout, RangeList, Replayer, Variant
 
@@ -135,12 +137,8 @@ class SilentBytes:
             ):
                 return None  # an input: the captured kernel need not make sense of other values
             replayer.keep("written" if replayer.tracks_writes else "changed", base.variant)
-            runs = []
-            for _ in range(2 if base.deterministic else self._runs):
-                self._alter(place, granule)
-                replayer.run(base.variant, track=True, restore=False)
-                runs.append(replayer.compare(base.variant, against="reference", scope=self._scope))
-            varying, _ = variations(runs, self._types)
+            seen = Spread(self._types)
+            self._gather(seen, 2 if base.deterministic else self._runs, place, granule, base)
             if not self._tells(place, granule):
                 return None
         except (KernelFault, KernelTimeout):
@@ -151,8 +149,31 @@ class SilentBytes:
         except (KernelFault, KernelTimeout):
             return None
         differences = replayer.compare(variant, against="reference", scope=self._scope)
+        end = time.monotonic() + EXTENSION_SECONDS
+        while True:
+            varying, _ = seen.result()
+            analysis = compare.analyse(differences, self._types, tolerance, [*varying, *base.varying])
+            if not analysis.near or not seen.more or time.monotonic() > end:
+                break
+            try:
+                self._gather(seen, seen.more, place, granule, base, end)
+            except (KernelFault, KernelTimeout):
+                break
         replayer.restore()
-        return compare.analyse(differences, self._types, tolerance, [*varying, *base.varying])
+        return analysis
+
+    def _gather(
+        self, seen: Spread, runs: int, place: str, granule: int, base: Baseline, end: float = math.inf
+    ) -> None:
+        """So many runs of the captured kernel from the altered state, compared with the first one; no more
+        after the time `end`.
+        """
+        for _ in range(runs):
+            self._alter(place, granule)
+            self._replayer.run(base.variant, track=True, restore=False)
+            seen.add(self._replayer.compare(base.variant, against="reference", scope=self._scope))
+            if time.monotonic() > end:
+                break
 
     def _only_in(self, place: str, base: Baseline) -> bool:
         """Whether memory is as the application left it, but for bytes of one region."""

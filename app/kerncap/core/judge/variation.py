@@ -167,6 +167,13 @@ class _Group:
         self.kinds[where] |= _kinds(values)
 
 
+# Where something lies just outside of the range: runs at a time, at least and as a share of those so far. Of
+# thousands of sums, one may well come out in a way that hundreds of replays do not show.
+_EXTENSION, _EXTENSION_SHARE = 16, 0.25
+_MOST_EXTENDED = 3000  # runs in all
+EXTENSION_SECONDS = 5.0  # in all
+
+
 class Spread:
     """Gathers repeated runs from the same state, each compared with the same expectation."""
 
@@ -175,6 +182,13 @@ class Spread:
         self._groups: dict[tuple[int, str, int], _Group] = {}
         self.runs = 0
         self.lost = 0  # bytes that differed in a run and were too many to be looked at
+
+    @property
+    def more(self) -> int:
+        """How many runs to make next where something lies just outside of the range; 0: there were enough."""
+        if self.runs >= _MOST_EXTENDED:
+            return 0
+        return max(_EXTENSION, int(_EXTENSION_SHARE * self.runs))
 
     def add(self, differences: Differences) -> None:
         """One more run."""
