@@ -43,6 +43,17 @@ def test_what_is_no_mangled_name_stays_as_it_is() -> None:
     assert demangled("_Z3éée".encode().decode()) == "_Z3éée"
 
 
+def test_a_name_that_doubles_with_each_of_its_parts_stays_as_it_is() -> None:
+    def pairs_of_pairs(levels: int) -> str:
+        digits = "0123456789ABCDEFGHIJ"
+        return "_Z1f1AIiiE" + "".join(f"S_IS{digit}_S{digit}_E" for digit in digits[:levels])
+
+    assert demangled(pairs_of_pairs(2)).endswith(
+        ", A<A<A<int, int>, A<int, int> >, A<A<int, int>, A<int, int> > >)"
+    )
+    assert demangled(pairs_of_pairs(18)) == pairs_of_pairs(18)
+
+
 def test_two_that_are_the_same_in_cpp_are_told_apart_by_their_symbols() -> None:
     one, other = "_ZN12_GLOBAL__N_11fEv", "_ZN17_GLOBAL__N__1a2b31fEv"
     assert shown_names([one, other, LARGE, "f"]) == [

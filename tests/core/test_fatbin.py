@@ -8,6 +8,7 @@ import struct
 import subprocess
 from pathlib import Path
 
+import lz4.block
 import pytest
 import zstandard
 
@@ -24,13 +25,15 @@ PTX = b"""//
 .address_size 64
 .visible .entry _Z4workPfi(.param .u64 p, .param .u32 n) { ret; }
 """
-ZSTD, OTHER = 0x8000, 0x2000
+LZ4, ZSTD, OTHER = 0x2000, 0x8000, 0x100000
 
 
 def entry(kind: int, content: bytes, arch: int = 90, packed: int = 0) -> bytes:
     whole = len(content) if packed else 0
     if packed == ZSTD:
         content = zstandard.ZstdCompressor().compress(content)
+    if packed == LZ4:
+        content = lz4.block.compress(content, store_size=False)
     size = len(content)
     content += bytes(-size % 8)
     head = (
@@ -57,7 +60,7 @@ def container(*entries: bytes) -> bytes:
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
 
 
-@pytest.mark.parametrize("packed", [0, ZSTD])
+@pytest.mark.parametrize("packed", [0, LZ4, ZSTD])
 def test_cubins_and_ptx_of_a_fat_binary(tmp_path: Path, packed: int) -> None:
     path = tmp_path / "k.fatbin"
     path.write_bytes(container(entry(2, CUBIN, packed=packed), entry(1, PTX, 80, packed)))
@@ -97,6 +100,18 @@ def test_what_is_compressed_in_another_way_is_named(tmp_path: Path) -> None:
         next(found)
 
 
+@pytest.mark.parametrize("packed", [LZ4, ZSTD])
+@pytest.mark.parametrize("claimed", [1 << 48, (1 << 32) - 16, len(CUBIN) - 8, len(CUBIN) + 8])
+def test_a_damaged_entry_is_named(tmp_path: Path, packed: int, claimed: int) -> None:
+    """One that claims more or less than it holds (bytes 56 to 64 of an entry's header)."""
+    damaged = bytearray(entry(2, CUBIN, packed=packed))
+    damaged[56:64] = claimed.to_bytes(8, "little")
+    path = tmp_path / "k.fatbin"
+    path.write_bytes(container(bytes(damaged)))
+    with pytest.raises(CodeObjectError, match="damaged"):
+        list(read_file(path))
+
+
 @pytest.mark.parametrize("cut", [20, 70, 5000])
 def test_one_that_is_cut_short(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "k.fatbin"
@@ -119,14 +134,16 @@ def test_ptx_is_told_as_what_it_is(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on this machine")
-@pytest.mark.parametrize("option", ["--no-compress", "-Xfatbin=-compress-all"])
+@pytest.mark.parametrize(
+    "option", ["--no-compress", "-Xfatbin=-compress-all", "--compress-mode=speed -Xfatbin=-compress-all"]
+)
 def test_what_nvcc_writes(tmp_path: Path, option: str) -> None:
     (tmp_path / "k.cu").write_text("__global__ void work(float* p, int n) { p[threadIdx.x] += n; }\n")
     targets = ["arch=compute_80,code=sm_80", "arch=compute_90,code=[sm_90,compute_90]"]
     words = [
         "nvcc",
         "-fatbin",
-        option,
+        *option.split(),
         *(w for t in targets for w in ("-gencode", t)),
         "k.cu",
         "-o",

@@ -10,6 +10,7 @@ from typing import Any
 
 _LIBRARIES = ("libstdc++.so.6", "libc++abi.so.1")
 _LONGEST = 20_000  # a name is a file's to write, and the library goes as deep as it is nested
+_LONGEST_SHOWN = 100_000  # each part that repeats an earlier one may double the name
 
 
 @lru_cache(maxsize=1)
@@ -42,7 +43,7 @@ def demangled(symbol: str) -> str:
         return symbol
     text = ctypes.string_at(at).decode("utf-8", "replace")
     free(at)
-    return text if status.value == 0 else symbol
+    return text if status.value == 0 and len(text) <= _LONGEST_SHOWN else symbol
 
 
 def shown_names(symbols: Sequence[str]) -> list[str]:

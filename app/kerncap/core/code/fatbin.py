@@ -2,8 +2,8 @@
 
 A container is a header (magic, version, its own size, the size of what follows) and entries, one after the
 other: each a header of its own and a cubin or PTX, as it is or compressed. NVIDIA does not document it; this
-is what nvcc 13.0 was seen to write. zstd is unpacked here; what is compressed in another way, as by older
-ones, is told of, and cuobjdump unpacks it.
+is what nvcc 13.0 was seen to write, which compresses by zstd or, as older ones do, by LZ4. What is compressed
+in another way is told of, and cuobjdump unpacks it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import lz4.block
 import zstandard
 
 from kerncap.core.code.elf import ELF_MAGIC, CodeObjectError, Elf
@@ -23,7 +24,10 @@ _CONTAINER = struct.Struct("<4sHHQ")
 # size, flags, zero, size after decompression.
 _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
 _PTX, _CUBIN = 1, 2
-_ZSTD = 0x8000
+_LZ4, _ZSTD = 0x2000, 0x8000
+_LZ4_RATIO = (
+    255  # at most: each byte that continues a length stands for 255 (LZ4 block format, "Data Blocks")
+)
 _MOST_BYTES = 1 << 32  # a header that claims more is damaged, not large
 
 
@@ -102,12 +106,26 @@ def _of_container(data: memoryview, at: int, base: int, name: str) -> Iterator[F
 
 
 def _unpacked(data: memoryview, size: int, flags: int, name: str) -> memoryview | None:
-    if not flags & _ZSTD:
+    if not flags & (_LZ4 | _ZSTD):
         return None
-    if size > _MOST_BYTES:
-        raise CodeObjectError(f"{name}: an entry of the fat binary claims {size} bytes: it is damaged.")
+    damaged = f"{name}: an entry of the fat binary is damaged"
+    most = min(_MOST_BYTES, len(data) * _LZ4_RATIO) if flags & _LZ4 else _MOST_BYTES
+    if size > most:
+        raise CodeObjectError(f"{damaged}: it claims {size} bytes.")
     try:
-        content = zstandard.ZstdDecompressor().decompress(bytes(data), max_output_size=size)
-    except zstandard.ZstdError as error:
-        raise CodeObjectError(f"{name}: an entry of the fat binary is damaged: {error}.") from error
+        content = _decompressed(data, size, bool(flags & _LZ4))
+    except (lz4.block.LZ4BlockError, zstandard.ZstdError) as error:
+        raise CodeObjectError(f"{damaged}: {error}.") from error
+    if content is None or len(content) != size:
+        raise CodeObjectError(f"{damaged}: it holds other than the {size} bytes that it claims.")
     return memoryview(content.rstrip(b"\0") if content[:4] != ELF_MAGIC else content)
+
+
+def _decompressed(data: memoryview, size: int, is_lz4: bool) -> bytes | None:
+    """None: it says itself that it holds another number of bytes."""
+    if is_lz4:
+        content: bytes = lz4.block.decompress(data, uncompressed_size=size)
+        return content
+    if zstandard.frame_content_size(data) not in (-1, size):
+        return None
+    return zstandard.ZstdDecompressor().decompress(bytes(data), max_output_size=size)
