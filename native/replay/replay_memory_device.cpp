@@ -107,8 +107,8 @@ void ReplayMemory::place(Runtime& runtime, const Agent& agent, Reservation& rese
   agent_ = agent;
   touchable_ = direct;
   const bool vmem = runtime.has_vmem();
-  pre_.open(files_[0], capture_.pre_bytes, capture_.pre_layout());
-  post_.open(files_[1], capture_.post_bytes);
+  pre_.open(files_[0], capture_.pre_bytes, capture_.layout(snapshot::MemoryFile::pre));
+  post_.open(files_[1], capture_.post_bytes, capture_.layout(snapshot::MemoryFile::post));
   for (Span& span : spans_) {
     reservation.release(span.range);
     if (touchable_) {

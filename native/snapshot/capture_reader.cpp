@@ -279,13 +279,14 @@ void CaptureReader::read_repeats(const unsigned char* p, std::uint64_t offset) {
   const auto header = fixed_part<RecordHeader>(p);
   if (header.bytes < sizeof(RepeatsRecord)) damaged(offset, "a repeats record that is too short");
   const auto record = fixed_part<RepeatsRecord>(p);
-  if (record.file != 0) damaged(offset, "repeats of a file that has none");
+  if (record.file > 1) damaged(offset, "repeats of an unknown file");
   if (record.count > (header.bytes - sizeof record) / sizeof(BlockRepeat)) {
     damaged(offset, "a list longer than its record");
   }
-  repeats_at_ = offset;
-  Repeats& repeats = memory_[0].layout.repeats;
-  const std::uint64_t whole = pre_bytes / kChecksumBlock;
+  Memory& m = memory_[record.file];
+  m.repeats_at = offset;
+  Repeats& repeats = m.layout.repeats;
+  const std::uint64_t whole = m.bytes / kChecksumBlock;
   for (std::uint32_t i = 0; i < record.count; ++i) {
     const std::uint64_t at = sizeof record + std::uint64_t{i} * sizeof(BlockRepeat);
     const auto repeat = fixed_part<BlockRepeat>(p + at);
@@ -296,17 +297,18 @@ void CaptureReader::read_repeats(const unsigned char* p, std::uint64_t offset) {
     }
     if (!repeats.emplace(repeat.block, repeat.source).second) damaged(offset + at, what + ", a second time");
   }
-  if (repeats.size() > kMostRepeats) damaged(offset, "more repeats than a capture has");
+  if (repeats.size() > kMostRepeats) damaged(offset, "more repeats than a file has");
 }
 
 // What can only be said once all records are read.
 void CaptureReader::check_repeats() const {
-  const Memory& m = memory(MemoryFile::pre);
-  for (const auto& [block, source] : m.layout.repeats) {
-    const std::string what =
-        "block " + std::to_string(block) + " as a repeat of block " + std::to_string(source);
-    if (m.layout.repeats.contains(source)) damaged(repeats_at_, what + ", which is one itself");
-    if (m.sums[block] != m.sums[source]) damaged(repeats_at_, what + ", which has another checksum");
+  for (const Memory& m : memory_) {
+    for (const auto& [block, source] : m.layout.repeats) {
+      const std::string what =
+          "block " + std::to_string(block) + " as a repeat of block " + std::to_string(source);
+      if (m.layout.repeats.contains(source)) damaged(m.repeats_at, what + ", which is one itself");
+      if (m.sums[block] != m.sums[source]) damaged(m.repeats_at, what + ", which has another checksum");
+    }
   }
 }
 

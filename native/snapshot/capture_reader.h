@@ -63,8 +63,8 @@ class CaptureReader {
   std::uint64_t pre_bytes = 0;
   std::uint64_t post_bytes = 0;
 
-  // Where the bytes of memory.pre lie.
-  [[nodiscard]] const Layout& pre_layout() const { return memory(MemoryFile::pre).layout; }
+  // Where the bytes of a memory file lie.
+  [[nodiscard]] const Layout& layout(MemoryFile file) const { return memory(file).layout; }
 
   // The code object with CodeObjectRecord::id `id`.
   [[nodiscard]] const CodeObject& code_object(std::uint32_t id) const;
@@ -94,6 +94,7 @@ class CaptureReader {
     std::uint64_t bytes = 0;
     std::vector<std::uint64_t> sums;
     std::vector<bool> known;
+    std::uint64_t repeats_at = 0;  // in capture.bin
   };
   [[nodiscard]] const Memory& memory(MemoryFile file) const { return memory_[static_cast<unsigned>(file)]; }
   void read_records(const std::vector<unsigned char>& bytes);
@@ -109,8 +110,7 @@ class CaptureReader {
   std::string directory_;
   std::string records_path_;
   Memory memory_[2];
-  unsigned seen_ = 0;             // bit per RecordType
-  std::uint64_t repeats_at_ = 0;  // in capture.bin
+  unsigned seen_ = 0;  // bit per RecordType
 };
 
 }  // namespace kerncap::snapshot

@@ -81,7 +81,7 @@ CaptureWriter::CaptureWriter(std::string output) : output_(std::move(output)) {
   try {
     make_directory(partial_ + "/code");
     pre_ = std::make_unique<BlockFile>(partial_ + "/memory.pre", true, kMostRepeats);
-    post_ = std::make_unique<BlockFile>(partial_ + "/memory.post");
+    post_ = std::make_unique<BlockFile>(partial_ + "/memory.post", false, kMostRepeats);
   } catch (...) {
     discard();
     throw;
@@ -131,12 +131,13 @@ void CaptureWriter::add_checksums(std::uint32_t file, const std::vector<std::uin
   }
 }
 
-void CaptureWriter::add_repeats(const Repeats& repeats) {
+void CaptureWriter::add_repeats(std::uint32_t file, const Repeats& repeats) {
   if (repeats.empty()) return;
   std::vector<BlockRepeat> list;
   list.reserve(repeats.size());
   for (const auto& [block, source] : repeats) list.push_back({block, source});
   RepeatsRecord record{};
+  record.file = file;
   record.count = static_cast<std::uint32_t>(list.size());
   add(record, RecordType::repeats,
       {{reinterpret_cast<const char*>(list.data()), list.size() * sizeof(BlockRepeat)}});
@@ -161,7 +162,8 @@ void CaptureWriter::commit() {
   post_->finish();
   add_checksums(0, pre_->checksums());
   add_checksums(1, post_->checksums());
-  add_repeats(pre_->repeats());
+  add_repeats(0, pre_->repeats());
+  add_repeats(1, post_->repeats());
   add(EndRecord{}, RecordType::end);
   write_records();
   sync_directory(partial_ + "/code");

@@ -45,7 +45,7 @@ class CaptureWriter {
  private:
   void append(const void* fixed, std::size_t bytes, std::initializer_list<std::string_view> strings);
   void add_checksums(std::uint32_t file, const std::vector<std::uint64_t>& sums);
-  void add_repeats(const Repeats& repeats);
+  void add_repeats(std::uint32_t file, const Repeats& repeats);
   void write_records();
   void discard();
 

@@ -9,7 +9,8 @@
 //                  kChecksumBlock whose bytes another block has are not written (RepeatsRecord). Where the
 //                  header says so it is several files, memory.pre, memory.pre.1, ..., dealt out in stripes
 //                  (stripes.h)
-//   memory.post    the bytes after the dispatch of each Change record, one after the other
+//   memory.post    the bytes after the dispatch of each Change record, one after the other; holes and blocks
+//                  that repeat others as in memory.pre
 //   code/<16 hex>.hsaco   every code object by XXH64 of its content
 //   manifest.json  made by Python: what people and scripts read; hashes of the other files
 // Little-endian; every record is a multiple of 8 bytes. Strings are UTF-8 without NUL, placed after
@@ -26,7 +27,8 @@ inline constexpr std::uint64_t kRegionAlign = 4096;
 inline constexpr std::uint64_t kChecksumBlock = 1u << 20;  // memory.pre and memory.post are hashed in blocks
 inline constexpr std::uint64_t kStripeBytes = 32 * kChecksumBlock;
 inline constexpr std::uint32_t kMaxFiles = 64;
-// Each is a mapping of its own for who maps memory.pre, and a process may have 65530 (vm.max_map_count).
+// Of each memory file. Each is a mapping of its own for who maps the file, and a process may have 65530
+// (vm.max_map_count): memory.pre is mapped in two places, memory.post in one.
 inline constexpr std::uint32_t kMostRepeats = 8192;
 
 struct FileHeader {
@@ -223,12 +225,12 @@ struct ChecksumsRecord {
   // count x uint64: XXH64 (seed 0) of kChecksumBlock bytes each, the last one shorter
 };
 
-// Blocks of memory.pre that were not written, because another block has the same bytes: what lies in their
-// place means nothing. Both are whole blocks with the same checksum; no block is here twice, and no source
-// is itself a repeat. At most kMostRepeats in all.
+// Blocks of a memory file that were not written, because another block of that file has the same bytes: what
+// lies in their place means nothing. Both are whole blocks with the same checksum; no block is here twice,
+// and no source is itself a repeat. At most kMostRepeats of a file.
 struct RepeatsRecord {
   RecordHeader header;
-  std::uint32_t file;  // 0: memory.pre; memory.post has none
+  std::uint32_t file;  // 0: memory.pre, 1: memory.post
   std::uint32_t count;
   // count x BlockRepeat follow
 };

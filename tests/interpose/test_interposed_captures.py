@@ -4,56 +4,19 @@ from __future__ import annotations
 
 import resource
 import signal
-import struct
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
+from checking import captured, checked, ints, pointer
 from watching import plain, watched
 
 from kerncap.core.capture import records
 from kerncap.core.code.layout import CaptureState, MemoryMode
-from kerncap.core.judge.validate import Validator
 from kerncap.core.program.control import CaptureRequest
 
 Wish = Callable[..., CaptureRequest]
 SETTLED = (CaptureState.DONE, CaptureState.FAILED, CaptureState.CANCELLED, CaptureState.AMBIGUOUS)
-
-
-def pointer(capture: records.Capture, index: int) -> int:
-    """The 64-bit argument number `index`."""
-    return int(struct.unpack_from("<Q", capture.kernarg.data, 8 * index)[0])
-
-
-def ints(data: np.ndarray) -> np.ndarray:
-    return np.frombuffer(data.tobytes(), np.int32)
-
-
-def checked(request: CaptureRequest) -> records.Capture:
-    """The capture, with every checksum verified and nothing left beside it."""
-    assert [path.name for path in request.output.parent.iterdir()] == [request.output.name]
-    capture = records.read(request.output)
-    capture.verify()
-    return capture
-
-
-def captured(request: CaptureRequest, program: str, *arguments: str, timing: bool = True) -> records.Capture:
-    """Runs the program with the capture in it, and checks that it did what it does without."""
-    bare = plain(program, *arguments)
-    with watched(program, *arguments, timing=timing, request=request) as run:
-        code = run.finish()
-        status = run.status()
-        assert status.state == CaptureState.DONE, f"{status}\n{run.err}"
-        assert (code, run.out, run.err) == (bare.returncode, bare.stdout, bare.stderr)
-        assert status.owner_pid == run.process.pid
-        assert status.accepted == status.sequence
-        assert 0 < status.started_ns < status.finished_ns
-        assert 0 < status.saved_ns <= status.finished_ns - status.started_ns
-        process = run.only()
-        if timing:
-            assert process.timed == process.dispatches
-    return checked(request)
 
 
 @pytest.mark.parametrize("nth", [1, 2])
@@ -449,53 +412,3 @@ def test_an_output_that_exists_is_refused(wish: Wish) -> None:
         assert status.state == CaptureState.FAILED
         assert "File exists" in status.message
     assert list(request.output.iterdir()) == []
-
-
-@pytest.mark.parametrize("files", [1, 3])
-def test_large_memory_is_whole(wish: Wish, files: int) -> None:
-    """Many blocks, several threads: the bytes are the program's."""
-    request = wish("add_one")
-    variables = {"KERNCAP_MEMORY_FILES": str(files)}
-    with watched("steady", "--big", "200", "--count", "3", request=request, **variables) as run:
-        assert run.finish() == 0, run.err
-        status = run.status()
-        assert status.state == CaptureState.DONE, status
-        assert status.bytes_done == status.bytes_total
-    capture = checked(request)
-    assert len(list(capture.path.glob("memory.pre*"))) == capture.pre_files == files
-    data = pointer(capture, 0)
-    region = capture.region_at(data)
-    assert region.bytes == 200 << 20
-    expected = (np.arange((200 << 20) // 4, dtype=np.uint64) * 2654435761 | 1).astype(np.uint32)
-    assert np.array_equal(np.frombuffer(capture.before(data, region.bytes).tobytes(), np.uint32), expected)
-    expected[:64] += 1
-    assert np.array_equal(np.frombuffer(capture.after(data, region.bytes).tobytes(), np.uint32), expected)
-
-
-@pytest.mark.parametrize("files", [1, 3])
-def test_a_repeated_block_is_written_once(wish: Wish, files: int) -> None:
-    request = wish("add_one")
-    variables = {"KERNCAP_MEMORY_FILES": str(files)}
-    words = 1 << 18  # of 1 MiB
-    arguments = ("--big", "200", "--period", str(words), "--count", "3")
-    with watched("steady", *arguments, request=request, **variables) as run:
-        assert run.finish() == 0, run.err
-    capture = checked(request)
-    assert capture.pre_files == files
-    # Blocks that are saved at the same time, before any of them is on the disk, are written each.
-    assert len(capture.repeats) > 150
-    stored = sum(path.stat().st_blocks for path in capture.path.glob("memory.pre*")) * 512
-    assert stored <= capture.pre_bytes - (len(capture.repeats) - 1) * records.CHECKSUM_BLOCK
-    data = pointer(capture, 0)
-    expected = np.tile((np.arange(words, dtype=np.uint64) * 2654435761 | 1).astype(np.uint32), 200)
-    assert np.array_equal(capture.before(data, 200 << 20).view(np.uint32), expected)
-    expected[:64] += 1
-    assert np.array_equal(capture.after(data, 200 << 20).view(np.uint32), expected)
-    with Validator(capture.path) as validator:
-        assert validator.validate(mode="strict").verdict == "IDENTICAL"
-
-
-def test_zeros_cost_no_disk(wish: Wish, tmp_path: Path) -> None:
-    capture = captured(wish("add_one"), "kinds", "--vmem")  # 4 MiB, of which 4000 bytes are set
-    assert capture.pre_bytes > 4 << 20
-    assert (capture.path / "memory.pre").stat().st_blocks * 512 < 1 << 20

@@ -98,8 +98,10 @@ class Spec:
     variables: list[tuple[str, int, int]] = field(default_factory=list)  # name, address, bytes
     change_granule: int = 64
     cuda: Cuda | None = None
-    # Blocks of memory.pre that are not written, and which have their bytes; `filler` is in their place.
+    # Blocks of memory.pre and memory.post that are not written, and which have their bytes; `filler` is in
+    # their place.
     repeats: list[tuple[int, int]] = field(default_factory=list)
+    post_repeats: list[tuple[int, int]] = field(default_factory=list)
     filler: int = 0
 
 
@@ -122,8 +124,8 @@ def _checksums(index: int, data: bytes) -> bytes:
     return _record(9, fixed, struct.pack(f"<{len(values)}Q", *values))
 
 
-def _repeats(pairs: list[tuple[int, int]]) -> bytes:
-    return _record(12, struct.pack("<II", 0, len(pairs)), *(struct.pack("<QQ", *pair) for pair in pairs))
+def _repeats(index: int, pairs: list[tuple[int, int]]) -> bytes:
+    return _record(12, struct.pack("<II", index, len(pairs)), *(struct.pack("<QQ", *pair) for pair in pairs))
 
 
 def _write_sparse(path: Path, data: bytes) -> None:
@@ -229,7 +231,8 @@ def write(directory: Path, spec: Spec) -> Path:
         *changes,
         *([_checksums(0, bytes(pre))] if pre else []),
         *([_checksums(1, bytes(post))] if post else []),
-        *([_repeats(spec.repeats)] if spec.repeats else []),
+        *([_repeats(0, spec.repeats)] if spec.repeats else []),
+        *([_repeats(1, spec.post_repeats)] if spec.post_repeats else []),
         _record(10, b""),
     ]
     body = b"".join(records)
@@ -238,16 +241,17 @@ def write(directory: Path, spec: Spec) -> Path:
         *(b"KCAPTURE", spec.version, 64, 64 + len(body), len(pre), len(post), len(records)),
         *(xxhash.xxh64_intdigest(body), spec.files, 0),
     )
-    for block, _ in spec.repeats:
-        pre[block * BLOCK : (block + 1) * BLOCK] = bytes([spec.filler]) * len(
-            pre[block * BLOCK : (block + 1) * BLOCK]
-        )
+    for memory, repeats in ((pre, spec.repeats), (post, spec.post_repeats)):
+        for block, _ in repeats:
+            place = slice(block * BLOCK, (block + 1) * BLOCK)
+            memory[place] = bytes([spec.filler]) * len(memory[place])
     parts = [b""] * spec.files
     for number, at in enumerate(range(0, len(pre), STRIPE if spec.files > 1 else len(pre))):
         parts[number % spec.files] += pre[at : at + (STRIPE if spec.files > 1 else len(pre))]
     for number, part in enumerate(parts):
         name = directory / ("memory.pre" + (f".{number}" if number else ""))
         _write_sparse(name, part) if spec.repeats else name.write_bytes(part)
-    (directory / "memory.post").write_bytes(post)
+    name = directory / "memory.post"
+    _write_sparse(name, post) if spec.post_repeats else name.write_bytes(post)
     (directory / "capture.bin").write_bytes(header + body)
     return directory

@@ -227,6 +227,29 @@ def test_a_repeated_block_is_read_from_where_its_bytes_are(
     assert "2 regions, 108.0 MB (reachable); 104 B changed; 99.6 MB repeat other blocks" in done.output
 
 
+def test_a_repeated_block_of_what_the_kernel_wrote_is_read_from_where_its_bytes_are(
+    tmp_path: Path, spec: Spec
+) -> None:
+    block = np.random.default_rng(4).integers(1, 256, 1 << 20, np.uint8)
+    after = np.concatenate([np.tile(block, 5), block[:1000]])
+    spec.memory = [Memory(0x7E4000000000, np.zeros_like(after), after)]
+    spec.post_repeats, spec.filler = [(0, 2), (1, 2), (4, 2)], 0xA5
+    path = write(tmp_path / "capture", spec)
+    capture = records.read(path)
+    capture.verify()
+    assert np.array_equal(capture.after(0x7E4000000000, len(after)), after)
+    assert manifest.build(capture)["memory"]["repeated_bytes"] == 3 << 20
+    data = bytearray((path / "memory.post").read_bytes())
+    data[(2 << 20) + 5] ^= 4
+    (path / "memory.post").write_bytes(data)
+    with pytest.raises(DamagedCaptureError) as error:
+        records.read(path).verify()
+    assert (error.value.details["file"], error.value.details["offset"]) == ("memory.post", 2 << 20)
+    spec.post_repeats = [(5, 0)]
+    with pytest.raises(DamagedCaptureError, match="block 5 as a repeat of block 0, of 5 whole ones"):
+        records.read(write(tmp_path / "other", spec))
+
+
 @pytest.mark.parametrize("files", [1, 3])
 def test_damage_of_a_repeated_block_is_found_where_its_bytes_are(
     tmp_path: Path, repeating: Spec, files: int

@@ -149,8 +149,8 @@ void ReplayMemory::place(Runtime& runtime, const Agent& agent, Reservation& rese
                           " and the driver does not give that range: " + mapped_there(window) + " is there");
   }
   runtime.activate(agent);
-  pre_.open(files_[0], capture_.pre_bytes, capture_.pre_layout());
-  post_.open(files_[1], capture_.post_bytes);
+  pre_.open(files_[0], capture_.pre_bytes, capture_.layout(snapshot::MemoryFile::pre));
+  post_.open(files_[1], capture_.post_bytes, capture_.layout(snapshot::MemoryFile::post));
   for (Span& span : spans_) {
     if (span.is_vmem) {
       map_vmem(span);

@@ -180,7 +180,7 @@ TEST(a_repeated_block_is_written_once) {
     }
     EXPECT(stored < 3 * kMiB);
     const CaptureReader reader(scratch / "out");
-    EXPECT_EQ(reader.pre_layout().stripes.files, static_cast<std::uint32_t>(files[0] - '0'));
+    EXPECT_EQ(reader.layout(MemoryFile::pre).stripes.files, static_cast<std::uint32_t>(files[0] - '0'));
     std::vector<unsigned char> bytes(5 * kMiB);
     for (const std::uint64_t block : {2, 33, 40, 100}) {
       reader.read(MemoryFile::pre, block * kMiB, kMiB, bytes.data());
@@ -199,6 +199,33 @@ TEST(a_repeated_block_is_written_once) {
     flip((scratch / "out/") + file, offset + 9);
     EXPECT_THROWS(reader.read(MemoryFile::pre, 40 * kMiB, 1, bytes.data()), DamagedCapture,
                   file + ": the block at offset " + std::to_string(offset) + " does not match");
+  }
+}
+
+TEST(a_repeated_block_of_what_a_kernel_wrote_is_written_once) {
+  const test::Scratch scratch;
+  const std::vector<unsigned char> same = pattern(kMiB, 1), other = pattern(kMiB, 2);
+  {
+    CaptureWriter writer(scratch / "out");
+    add_records(writer);
+    for (int i = 0; i < 3; ++i) {
+      writer.post().append(same.data(), same.size());
+      writer.post().append(other.data(), i == 2 ? 100 : other.size());
+    }
+    writer.commit();
+  }
+  struct stat info;
+  EXPECT(::stat((scratch / "out/memory.post").c_str(), &info) == 0);
+  EXPECT_EQ(static_cast<std::uint64_t>(info.st_size), 5 * kMiB + 100);
+  EXPECT(static_cast<std::uint64_t>(info.st_blocks) * 512 < 3 * kMiB);
+  const CaptureReader reader(scratch / "out");
+  EXPECT(reader.layout(MemoryFile::post).repeats == (Repeats{{2, 0}, {3, 1}, {4, 0}}));
+  EXPECT(reader.layout(MemoryFile::pre).repeats.empty());
+  std::vector<unsigned char> bytes(5 * kMiB + 100);
+  reader.read(MemoryFile::post, 0, bytes.size(), bytes.data());
+  for (std::size_t block = 0; block < 6; ++block) {
+    EXPECT(std::memcmp(bytes.data() + block * kMiB, (block % 2 == 0 ? same : other).data(),
+                       block == 5 ? 100 : kMiB) == 0);
   }
 }
 
@@ -281,7 +308,8 @@ TEST(repeats_that_cannot_be_are_refused) {
   refused(0, {{2, 2}}, 0, "which is one itself");
   refused(0, {{0, 1}}, 0, "which is one itself");  // block 1 is a repeat of block 0 already
   refused(0, {{1, 2}, {1, 0}}, 0, "a second time");
-  refused(1, {{1, 0}}, 0, "repeats of a file that has none");
+  refused(1, {{1, 0}}, 0, "block 1 as a repeat of block 0, of 0 whole ones");
+  refused(2, {{1, 0}}, 0, "repeats of an unknown file");
   refused(0, {{1, 0}}, 1, "a list longer than its record");
 }
 

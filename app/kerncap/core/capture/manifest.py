@@ -221,7 +221,7 @@ def build(capture: Capture, **more: Any) -> dict[str, Any]:
             "mode": "all" if dispatch.memory_mode else "reachable",
             "regions": len(saved),
             "bytes": capture.pre_bytes,
-            "repeated_bytes": len(capture.repeats) * CHECKSUM_BLOCK,
+            "repeated_bytes": sum(map(len, capture.repeats.values())) * CHECKSUM_BLOCK,
             "reachable_bytes": dispatch.reachable_bytes,
             "allocated_bytes": dispatch.allocated_bytes,
             "changed_bytes": capture.changed_bytes(),

@@ -133,8 +133,8 @@ class Parser:
         variables: list[Variable] = []
         regions: list[Region] = []
         changes: list[Changes] = []
-        repeats: dict[int, int] = {}
-        repeats_at = 0
+        repeats: dict[int, dict[int, int]] = {0: {}, 1: {}}
+        repeats_at = {0: 0, 1: 0}
         sums: dict[int, list[tuple[int, npt.NDArray[np.uint64]]]] = {0: [], 1: []}
         ended = False
         while offset < len(raw):
@@ -186,8 +186,8 @@ class Parser:
                 values = np.frombuffer(raw, "<u8", n, at + CHECKSUMS.size)
                 sums[which].append((first, values))
             elif kind == RecordType.REPEATS:
-                repeats_at = offset
-                self._repeats(at, end, pre // CHECKSUM_BLOCK, repeats)
+                which = self._repeats(at, end, {0: pre, 1: post}, repeats)
+                repeats_at[which] = offset
             elif kind == RecordType.END:
                 ended = True
             else:
@@ -207,7 +207,8 @@ class Parser:
         merged = merged[np.argsort(merged["address"], kind="stable")]
         self._check_changes(merged, regions, post)
         all_sums = {0: self._sums(sums[0], pre, 0), 1: self._sums(sums[1], post, 1)}
-        self._check_repeats(repeats_at, repeats, all_sums[0])
+        for which, of_file in repeats.items():
+            self._check_repeats(repeats_at[which], of_file, all_sums[which])
         return Capture(
             self.path,
             process,
@@ -339,12 +340,16 @@ class Parser:
         if int((changes["post_offset"] + changes["bytes"]).max()) > post:
             raise self.damaged(len(self.raw), f"a change past the end of memory.post ({post} bytes)")
 
-    def _repeats(self, at: int, end: int, whole: int, repeats: dict[int, int]) -> None:
-        """Adds a record's repeats; `whole`: how many blocks of memory.pre have their full length."""
+    def _repeats(
+        self, at: int, end: int, lengths: dict[int, int], all_repeats: dict[int, dict[int, int]]
+    ) -> int:
+        """Adds a record's repeats to those of its memory file, and gives that file's number."""
+        which: int
         which, count = self._fixed(REPEATS, at, end)
         begin = at + REPEATS.size
-        if which != 0:
-            raise self.damaged(at, f"repeats of file {which}, which has none")
+        if which not in lengths:
+            raise self.damaged(at, f"repeats of file {which}, which there is not")
+        repeats, whole = all_repeats[which], lengths[which] // CHECKSUM_BLOCK
         if begin + count * REPEAT.size > end:
             raise self.damaged(at, f"{count} repeats do not fit their record")
         for where in range(begin, begin + count * REPEAT.size, REPEAT.size):
@@ -357,6 +362,7 @@ class Parser:
             repeats[block] = source
         if len(repeats) > MOST_REPEATS:
             raise self.damaged(at, f"more than {MOST_REPEATS} repeats")
+        return which
 
     def _check_repeats(self, at: int, repeats: dict[int, int], sums: npt.NDArray[np.uint64]) -> None:
         """What can only be said once all records are read."""

@@ -249,7 +249,8 @@ class Capture:
     _starts: list[int] = field(default_factory=list, repr=False)
     cuda_launch: CudaLaunch | None = None  # of a capture from a CUDA device
     pre_files: int = 1  # how many files memory.pre is
-    repeats: Mapping[int, int] = field(default_factory=dict)  # of memory.pre: block -> the one with its bytes
+    # Of each memory file, as `checksums`: block -> the one that has its bytes.
+    repeats: Mapping[int, Mapping[int, int]] = field(default_factory=lambda: {0: {}, 1: {}})
 
     @property
     def device(self) -> Device:
@@ -276,8 +277,8 @@ class Capture:
     def memory_files(self) -> tuple[MemoryFiles, MemoryFiles]:
         """Memory before the dispatch, and what the dispatch changed."""
         return (
-            MemoryFiles(self.path / "memory.pre", self.pre_bytes, self.pre_files, self.repeats),
-            MemoryFiles(self.path / "memory.post", self.post_bytes),
+            MemoryFiles(self.path / "memory.pre", self.pre_bytes, self.pre_files, self.repeats[0]),
+            MemoryFiles(self.path / "memory.post", self.post_bytes, 1, self.repeats[1]),
         )
 
     @cached_property
