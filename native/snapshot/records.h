@@ -1,5 +1,5 @@
 // What a capture holds on disk. Written by the interposer (native/interpose), read by the
-// replayer (native/replay) and by kerncap/core/capture/records.py; writer and reader are in this
+// replayer (native/replay) and by kerncap/core/capture/record_parser.py; writer and reader are in this
 // folder so that they cannot drift, and the version says when old captures stop being readable.
 //
 // capture/

@@ -324,7 +324,7 @@ def plain_write(folder: Path, total: int, threads: int) -> float:
 
 def snapshot(bench: Bench) -> None:
     """Saving memory, to memory and to disk, against what the bus and the place can take."""
-    from kerncap.core.capture.records import read
+    from kerncap.core.capture.reading import read_capture
     from kerncap.core.device.devices import resolve_device
     from kerncap.core.extract.capture_run import Captured, RunRequest, run
     from kerncap.core.program.workload import Command
@@ -350,7 +350,7 @@ def snapshot(bench: Bench) -> None:
                 )
                 taken = run(request)
                 assert isinstance(taken, Captured)
-                size = read(place / "capture").pre_bytes
+                size = read_capture(place / "capture").pre_bytes
                 rate = size / taken.snapshot_s / 1e9
             limit = min(bus, plain)
             note = f"{rate:.2f} GB/s; plain write there {plain:.2f} GB/s, by eight threads {several:.2f}"

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.report import Report, median, spread
-from kerncap.core.capture.records import read
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.extract.extract import extract
 from kerncap.core.replay.replayer import Replayer
 from support.build import build_program
@@ -70,7 +70,7 @@ def _place(report: Report, name: str, root: Path) -> None:
             reads.append(size / _plain_read(plain, into) / 1e9)
             plain.unlink()
             reproducer = large_capture(folder, _MIB)
-            capture = read(reproducer / "capture")
+            capture = read_capture(reproducer / "capture")
             manifest = capture.path / "manifest.json"
             assert manifest.exists()
 

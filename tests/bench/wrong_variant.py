@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from bench.report import Report, median, spread
-from kerncap.core.capture.records import read
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.extract.extract import extract
 from kerncap.core.judge.validate import Validator
 from support.build import build_program, compile_device
@@ -41,7 +41,7 @@ def _capture(folder: Path, dtype: str) -> Path:
 
 
 def _verdict(report: Report, reproducer: Path, wrong: Path, dtype: str, mode: str) -> None:
-    capture = read(reproducer / "capture")
+    capture = read_capture(reproducer / "capture")
     dtypes: dict[int | str, str] = dict.fromkeys((int(i) for i in capture.changes["region"]), dtype)
     with Validator(capture, dtypes=dtypes) as validator:
         validator.baseline(mode)

@@ -69,7 +69,14 @@ def test_a_launch_on_an_nvidia_gpu_is_in_blocks_with_the_threads_beside() -> Non
 
 
 # What speaks of AMD GPUs alone; and the front ends' option for a grid, which names both.
-OF_AMD = {"device_words.py", "launch.py", "codeobject.py", "extract_command.py", "costs.py", "faults.py"}
+OF_AMD = {
+    "device_words.py",
+    "hsaco_launch.py",
+    "codeobject.py",
+    "extract_command.py",
+    "costs.py",
+    "faults.py",
+}
 WORDS = re.compile(r"\b(work-?items?|workgroups?|wavefronts?|[VSA]GPRs?|LDS)\b")
 
 

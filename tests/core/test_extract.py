@@ -21,7 +21,7 @@ from kerncap.core.capture import manifest
 from kerncap.core.errors import DamagedCaptureError, UsageError, WorkloadError
 from kerncap.core.extract import extract as extract_module
 from kerncap.core.extract.extract import extract
-from kerncap.core.extract.reproducer import ReproducerInfo
+from kerncap.core.extract.reproducer_info import ReproducerInfo
 from kerncap.core.loop.captures import list_captures, open_capture
 from kerncap.core.program.control import process_start
 
@@ -30,7 +30,7 @@ Fake = Callable[..., list[str]]
 DRIVER = """
 import sys
 from kerncap.core.extract import extract
-from kerncap.core.extract.reproducer import ReproducerInfo
+from kerncap.core.extract.reproducer_info import ReproducerInfo
 extract._write_reproducer = lambda *a: ReproducerInfo("unknown", None, reason="none")
 extract._baseline = lambda *a: {"verdict": "IDENTICAL"}
 from kerncap.cli import main

@@ -15,7 +15,7 @@ from kerncap.core.extract import extract as extract_module
 from kerncap.core.extract.extract import extract
 from kerncap.core.extract.extract_running import extract_running
 from kerncap.core.extract.placing import default_output
-from kerncap.core.extract.reproducer import ReproducerInfo
+from kerncap.core.extract.reproducer_info import ReproducerInfo
 from kerncap.core.loop.captures import list_captures
 from kerncap.core.program.control import Session
 from kerncap.core.program.profile import profile

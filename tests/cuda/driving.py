@@ -15,7 +15,8 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from kerncap.core.capture.records import Capture, read
+from kerncap.core.capture.reading import read_capture
+from kerncap.core.capture.records import Capture
 from kerncap.core.code.layout import CaptureState, MemoryMode
 from kerncap.core.native import native_path
 from kerncap.core.program.control import CaptureRequest, CaptureStatus, Session
@@ -118,7 +119,7 @@ def capture(
         kernel, output, nth=nth, memory=memory, exit_after=exit_after, timeout_s=timeout_s
     )
     watched = watch(command, request=wanted, environment=environment, limit_s=limit_s)
-    return watched, read(output) if watched.status.state is CaptureState.DONE else None
+    return watched, read_capture(output) if watched.status.state is CaptureState.DONE else None
 
 
 class ReplayError(Exception):

@@ -14,7 +14,8 @@ import pytest
 from driving import TIMES, Replay, ReplayError, capture, watch
 from fake_machine import FakeGpu
 
-from kerncap.core.capture.records import Capture, RegionKind, read
+from kerncap.core.capture.reading import read_capture
+from kerncap.core.capture.records import Capture, RegionKind
 from kerncap.core.code.layout import CaptureState, MemoryMode
 
 Plain = Callable[..., str]
@@ -295,4 +296,4 @@ def test_a_damaged_capture_is_named(gpu: FakeGpu, tmp_path: Path) -> None:
         file.seek(100)
         file.write(bytes([byte[0] ^ 1]))
     with pytest.raises(ReplayError, match=r"memory\.pre: the block at offset 0"):
-        Replay(read(taken.path), environment=gpu.environment)
+        Replay(read_capture(taken.path), environment=gpu.environment)

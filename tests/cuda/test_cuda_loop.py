@@ -14,7 +14,7 @@ import pytest
 from fake_machine import FakeGpu
 
 import kerncap
-from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.device.cuda_driver import Driver
 from kerncap.core.device.devices import Device, list_devices, resolve_device
 from kerncap.core.doctor.cuda_doctor import cuda_checks, cuda_self_test
@@ -128,7 +128,7 @@ def test_program_of_another_sort_says_why_nothing_was_seen(tmp_path: Path) -> No
 
 
 def test_replay_and_validate_take_the_captured_kind_of_device(isolated: Path) -> None:
-    assert device_for(records.read(isolated)) == Device("cuda", "sm_90")
+    assert device_for(read_capture(isolated)) == Device("cuda", "sm_90")
     timed = kerncap.replay(isolated, iterations=3)
     assert (timed.device, timed.simulated, timed.timing.n) == ("cuda", False, 3)
     assert kerncap.validate(isolated).verdict == "IDENTICAL"
@@ -140,7 +140,7 @@ def test_short_kernels_are_timed_one_behind_the_other(
     isolated: Path, monkeypatch: pytest.MonkeyPatch, ns: int, batch: int
 ) -> None:
     """Where a second run gives the same, which the fake kernel's does not."""
-    with Replayer(records.read(isolated)) as replayer:
+    with Replayer(read_capture(isolated)) as replayer:
         sampler = Sampler(replayer, load(replayer))
         monkeypatch.setattr(replayer, "run", lambda *_: np.array([[1, 1 + ns], [1 + ns, 1 + 2 * ns]]))
         monkeypatch.setattr(replayer, "request", lambda *_: Reply(values={"same": "1"}))

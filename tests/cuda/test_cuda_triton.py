@@ -19,7 +19,7 @@ from kerncap.cli.entry import run as command_line
 from kerncap.core.build.diagnostics import parse
 from kerncap.core.build.recompile import recompile
 from kerncap.core.build.toolchain import CompileError
-from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.code.layout import CaptureState
 from kerncap.core.device.devices import Device, full_environment
 from kerncap.core.errors import DamagedCaptureError, UsageError
@@ -119,7 +119,7 @@ def test_the_next_launch_is_none_of_the_autotuners(tmp_path: Path) -> None:
         environment = full_environment(Device("cuda", "sm_90"), session.directory)
         subprocess.run(program("tuned"), env=environment, timeout=60, capture_output=True, check=False)
         assert session.status().state == CaptureState.DONE
-    assert records.read(tmp_path / "capture").dispatch.nth_of_kernel == 2
+    assert read_capture(tmp_path / "capture").dispatch.nth_of_kernel == 2
 
 
 @pytest.mark.parametrize(

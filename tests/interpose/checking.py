@@ -8,6 +8,7 @@ import numpy as np
 from watching import plain, watched
 
 from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.code.layout import CaptureState
 from kerncap.core.program.control import CaptureRequest
 
@@ -24,7 +25,7 @@ def ints(data: np.ndarray) -> np.ndarray:
 def checked(request: CaptureRequest) -> records.Capture:
     """The capture, with every checksum verified and nothing left beside it."""
     assert [path.name for path in request.output.parent.iterdir()] == [request.output.name]
-    capture = records.read(request.output)
+    capture = read_capture(request.output)
     capture.verify()
     return capture
 

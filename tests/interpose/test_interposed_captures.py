@@ -12,6 +12,7 @@ from checking import captured, checked, ints, pointer
 from watching import plain, watched
 
 from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.code.layout import CaptureState, MemoryMode
 from kerncap.core.program.control import CaptureRequest
 
@@ -117,7 +118,7 @@ def test_one_symbol_in_two_code_objects_by_id(wish: Wish) -> None:
         with watched("templates", request=request) as run:
             run.finish()
             assert run.status().state == CaptureState.DONE, run.status()
-        capture = records.read(request.output)
+        capture = read_capture(request.output)
         assert f"{capture.code_object.content_hash:016x}" == twin.code_hash
         assert capture.dispatch.symbol == "twin"
 
@@ -191,7 +192,7 @@ def test_reachable_and_all_memory(wish: Wish) -> None:
     with watched("pointers", request=whole_wish) as run:
         run.finish()
         assert run.status().state == CaptureState.DONE, run.status()
-    whole = records.read(whole_wish.output)
+    whole = read_capture(whole_wish.output)
     assert whole.dispatch.reachable_bytes == reachable.dispatch.reachable_bytes
     assert whole.pre_bytes > reachable.pre_bytes
     flags = records.RegionFlags
@@ -318,7 +319,7 @@ def test_two_captures_in_one_program(wish: Wish) -> None:
             assert run.wait_state(*SETTLED).state == CaptureState.DONE
         run.process.send_signal(signal.SIGTERM)
         assert run.finish() == 0
-    numbers = [records.read(request.output).dispatch.nth_of_kernel for request in (first, second)]
+    numbers = [read_capture(request.output).dispatch.nth_of_kernel for request in (first, second)]
     assert numbers[0] < numbers[1]
 
 

@@ -13,6 +13,7 @@ import pytest
 from watching import HERE, ROOT, plain, watched
 
 from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.code.layout import CaptureState
 from kerncap.core.program.control import CaptureRequest
 
@@ -53,7 +54,7 @@ def test_every_version_is_watched_and_captured_from(
         process = run.only()
         assert process.dispatches == process.timed == 12
         assert process.message == ""
-    capture = records.read(tmp_path / "capture")
+    capture = read_capture(tmp_path / "capture")
     assert any(region.flags & records.RegionFlags.WRITTEN for region in capture.regions)
 
 

@@ -10,7 +10,7 @@ import pytest
 from differences import A
 from make_capture import Memory, Spec, write
 
-from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.capture.records import Capture
 from kerncap.core.judge.dtypes import BYTES, Layout, Typed, TypeMap
 from kerncap.core.judge.validate import Validator
@@ -30,7 +30,7 @@ def make(tmp_path: Path) -> Callable[[Spec], Capture]:
     def run(spec: Spec) -> Capture:
         nonlocal count
         count += 1
-        return records.read(write(tmp_path / f"capture{count}", spec))
+        return read_capture(write(tmp_path / f"capture{count}", spec))
 
     return run
 

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from make_capture import DEVICE, HOST, Memory, Spec, write
 
 from kerncap.cli import inspect_command
-from kerncap.core.capture import manifest, record_parser, records
+from kerncap.core.capture import manifest, record_parser
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.errors import DamagedCaptureError, UsageError
 
 
@@ -38,7 +39,7 @@ def spec() -> Spec:
 
 
 def test_everything_is_read(tmp_path: Path, spec: Spec) -> None:
-    capture = records.read(write(tmp_path / "capture", spec))
+    capture = read_capture(write(tmp_path / "capture", spec))
     assert capture.dispatch.symbol == spec.symbol
     assert capture.dispatch.demangled == spec.demangled
     assert capture.dispatch.grid == (1024, 2, 1)
@@ -57,7 +58,7 @@ def test_everything_is_read(tmp_path: Path, spec: Spec) -> None:
 
 
 def test_before_and_after(tmp_path: Path, spec: Spec) -> None:
-    capture = records.read(write(tmp_path / "x" / "capture", spec).parent)
+    capture = read_capture(write(tmp_path / "x" / "capture", spec).parent)
     memory = spec.memory[0]
     assert np.array_equal(capture.before(memory.address, 3 << 20), memory.bytes_before)
     assert np.array_equal(capture.after(memory.address, 3 << 20), memory.bytes_after)
@@ -67,7 +68,7 @@ def test_before_and_after(tmp_path: Path, spec: Spec) -> None:
 
 
 def test_regions_are_found_by_address(tmp_path: Path, spec: Spec) -> None:
-    capture = records.read(write(tmp_path / "capture", spec))
+    capture = read_capture(write(tmp_path / "capture", spec))
     assert capture.region_at(0x7E1000000000 - 1) is None
     assert capture.region_at(0x7E1000000000).id == 1
     assert capture.region_at(0x7E2000000100 + 39).id == 2
@@ -82,7 +83,7 @@ def test_a_flipped_byte_is_found(tmp_path: Path, spec: Spec, name: str, offset: 
     data = bytearray((path / name).read_bytes())
     data[offset] ^= 4
     (path / name).write_bytes(data)
-    capture = records.read(path)
+    capture = read_capture(path)
     with pytest.raises(DamagedCaptureError) as error:
         capture.verify()
     assert name in str(error.value)
@@ -95,7 +96,7 @@ def test_a_file_cut_short_is_found(tmp_path: Path, spec: Spec, name: str) -> Non
     data = (path / name).read_bytes()
     (path / name).write_bytes(data[:-5])
     with pytest.raises(DamagedCaptureError) as error:
-        records.read(path)
+        read_capture(path)
     assert name in str(error.value)
     assert f"offset {len(data) - 5}" in str(error.value)
 
@@ -109,20 +110,20 @@ def test_every_flipped_byte_of_capture_bin_is_found(tmp_path: Path, spec: Spec) 
         data[offset] ^= 2
         (path / "capture.bin").write_bytes(data)
         with pytest.raises(DamagedCaptureError):
-            records.read(path)
+            read_capture(path)
     for offset in range(64, len(good), 7):
         data = bytearray(good)
         data[offset] ^= 1
         (path / "capture.bin").write_bytes(data)
         with pytest.raises(DamagedCaptureError, match=r"capture\.bin"):
-            records.read(path)
+            read_capture(path)
 
 
 def test_a_newer_version_is_refused(tmp_path: Path, spec: Spec) -> None:
     spec.version = 2
     path = write(tmp_path / "capture", spec)
     with pytest.raises(DamagedCaptureError, match=r"version 2.*newer kerncap"):
-        records.read(path)
+        read_capture(path)
 
 
 def test_an_altered_code_object_is_found(tmp_path: Path, spec: Spec) -> None:
@@ -130,12 +131,12 @@ def test_an_altered_code_object_is_found(tmp_path: Path, spec: Spec) -> None:
     file = next((path / "code").iterdir())
     file.write_bytes(b"\x7fELG" + bytes(100))
     with pytest.raises(DamagedCaptureError, match=r"\.hsaco"):
-        records.read(path).verify()
+        read_capture(path).verify()
 
 
 def test_no_capture(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no capture here"):
-        records.read(tmp_path)
+        read_capture(tmp_path)
 
 
 @pytest.fixture
@@ -150,7 +151,7 @@ def striped(tmp_path: Path, spec: Spec) -> Path:
 
 
 def test_memory_in_several_files_is_read_as_one(striped: Path, spec: Spec) -> None:
-    capture = records.read(striped)
+    capture = read_capture(striped)
     assert [
         (striped / name).stat().st_size >> 20 for name in ("memory.pre", "memory.pre.1", "memory.pre.2")
     ] == [
@@ -176,18 +177,18 @@ def test_damage_in_one_of_several_files_is_found_there(striped: Path) -> None:
     data[5 << 20] ^= 4
     name.write_bytes(data)
     with pytest.raises(DamagedCaptureError, match=rf"memory\.pre\.1: the block .* offset {5 << 20} "):
-        records.read(striped).verify()
+        read_capture(striped).verify()
     done = CliRunner().invoke(inspect_command.command, [str(name)])
     assert isinstance(done.exception, UsageError)
     assert "is a part of a capture" in str(done.exception)
     name.write_bytes(data[:-1])
     with pytest.raises(DamagedCaptureError, match=r"memory\.pre\.1: at offset"):
-        records.read(striped)
+        read_capture(striped)
     name.unlink()
     with pytest.raises(
         DamagedCaptureError, match=r"memory\.pre\.1 is missing; the capture is damaged, extract it again"
     ):
-        records.read(striped)
+        read_capture(striped)
 
 
 @pytest.fixture
@@ -212,7 +213,7 @@ def test_a_repeated_block_is_read_from_where_its_bytes_are(
 ) -> None:
     repeating.files, repeating.filler = files, filler
     path = write(tmp_path / "capture", repeating)
-    capture = records.read(path)
+    capture = read_capture(path)
     capture.verify()
     for memory in repeating.memory:
         assert np.array_equal(capture.before(memory.address, len(memory.bytes_before)), memory.bytes_before)
@@ -235,7 +236,7 @@ def test_a_repeated_block_of_what_the_kernel_wrote_is_read_from_where_its_bytes_
     spec.memory = [Memory(0x7E4000000000, np.zeros_like(after), after)]
     spec.post_repeats, spec.filler = [(0, 2), (1, 2), (4, 2)], 0xA5
     path = write(tmp_path / "capture", spec)
-    capture = records.read(path)
+    capture = read_capture(path)
     capture.verify()
     assert np.array_equal(capture.after(0x7E4000000000, len(after)), after)
     assert manifest.build(capture)["memory"]["repeated_bytes"] == 3 << 20
@@ -243,11 +244,11 @@ def test_a_repeated_block_of_what_the_kernel_wrote_is_read_from_where_its_bytes_
     data[(2 << 20) + 5] ^= 4
     (path / "memory.post").write_bytes(data)
     with pytest.raises(DamagedCaptureError) as error:
-        records.read(path).verify()
+        read_capture(path).verify()
     assert (error.value.details["file"], error.value.details["offset"]) == ("memory.post", 2 << 20)
     spec.post_repeats = [(5, 0)]
     with pytest.raises(DamagedCaptureError, match="block 5 as a repeat of block 0, of 5 whole ones"):
-        records.read(write(tmp_path / "other", spec))
+        read_capture(write(tmp_path / "other", spec))
 
 
 @pytest.mark.parametrize("files", [1, 3])
@@ -261,7 +262,7 @@ def test_damage_of_a_repeated_block_is_found_where_its_bytes_are(
     data[offset + 5] ^= 4
     name.write_bytes(data)
     with pytest.raises(DamagedCaptureError) as error:
-        records.read(path).verify()
+        read_capture(path).verify()
     assert (error.value.details["file"], error.value.details["offset"]) == (name.name, offset)
 
 
@@ -284,7 +285,7 @@ def test_repeats_that_cannot_be_are_refused(
     repeating.memory.append(Memory(0x7E5000000000, np.ones(1000, np.uint8)))  # block 103, a short one
     repeating.repeats = repeats
     with pytest.raises(DamagedCaptureError, match=rf"capture\.bin: at offset \d+: .*{text}"):
-        records.read(write(tmp_path / "capture", repeating))
+        read_capture(write(tmp_path / "capture", repeating))
 
 
 def test_more_repeats_than_a_reader_can_map_are_refused(
@@ -292,13 +293,13 @@ def test_more_repeats_than_a_reader_can_map_are_refused(
 ) -> None:
     path = write(tmp_path / "capture", repeating)
     monkeypatch.setattr(record_parser, "MOST_REPEATS", 95)
-    records.read(path)
+    read_capture(path)
     monkeypatch.setattr(record_parser, "MOST_REPEATS", 94)
     with pytest.raises(DamagedCaptureError, match=r"at offset .*more than 94 repeats"):
-        records.read(path)
+        read_capture(path)
 
 
 def test_more_files_than_a_capture_has_are_refused(tmp_path: Path, spec: Spec) -> None:
     spec.files = 65
     with pytest.raises(DamagedCaptureError, match="in 65 files"):
-        records.read(write(tmp_path / "capture", spec))
+        read_capture(write(tmp_path / "capture", spec))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from make_capture import Memory, Spec, write
 
-from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.capture.records import Capture
 from kerncap.core.errors import DamagedCaptureError, DeviceError
 from kerncap.core.judge.validate import validate
@@ -191,7 +191,7 @@ def test_captures_with_holes_and_many_regions(tmp_path: Path) -> None:
     result = validate(path, mode="strict")
     assert result.verdict == "IDENTICAL"
     assert result.compared_bytes == sum(len(m.bytes_before) for m in big.memory)
-    assert records.read(path).pre_bytes > 8 << 20
+    assert read_capture(path).pre_bytes > 8 << 20
 
 
 def test_names_with_spaces_and_other_letters(tmp_path: Path) -> None:
@@ -210,8 +210,7 @@ def test_a_replayer_that_is_stopped_from_outside_is_given_up_at_the_limit(make: 
     capture = make(add_spec())
     with Replayer(capture, limit_s=1.0) as replayer:
         variant = replayer.load(captured_launch(capture))
-        assert replayer._process is not None
-        replayer._process.send_signal(signal.SIGSTOP)
+        os.kill(replayer.process.pid, signal.SIGSTOP)
         started = time.monotonic()
         with pytest.raises(DeviceError, match="stopped from outside"):
             replayer.run(variant)

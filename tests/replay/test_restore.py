@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from make_capture import Memory, Spec, write
 
-from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.capture.records import Capture
 from kerncap.core.errors import DamagedCaptureError
 from kerncap.core.judge.validate import Validator
@@ -47,8 +47,7 @@ def sparse(path: Path, megabytes: int) -> None:
 
 
 def anonymous_kib(replayer: Replayer) -> int:
-    assert replayer._process is not None
-    status = Path(f"/proc/{replayer._process.pid}/status").read_text()
+    status = Path(f"/proc/{replayer.process.pid}/status").read_text()
     return int(status.split("RssAnon:")[1].split()[0])
 
 
@@ -63,10 +62,10 @@ def test_what_a_kernel_does_not_write_takes_no_memory(tmp_path: Path, zeros: int
     path = write(tmp_path / "capture", every_spec(64, zeros=zeros))
     if zeros:
         sparse(path, zeros)
-    with Replayer(records.read(path)) as replayer:
+    with Replayer(read_capture(path)) as replayer:
         replayer.start()
         before = anonymous_kib(replayer)
-        with Validator(records.read(path), replayer=replayer) as validator:
+        with Validator(read_capture(path), replayer=replayer) as validator:
             assert validator.validate(mode="strict").verdict == "IDENTICAL"
         after = anonymous_kib(replayer)
     assert before < 16 << 10  # KiB, of the whole process
@@ -83,7 +82,7 @@ def test_the_capture_is_never_written_to(tmp_path: Path, offset: int) -> None:
         assert validator.validate(wrong).verdict == "FAIL"
         validator.replayer.run(validator.baseline().variant, 3)
         assert validator.validate(mode="strict").verdict == "IDENTICAL"
-    records.read(path).verify()
+    read_capture(path).verify()
 
 
 def test_a_buffer_that_is_rewritten(make: Make) -> None:
@@ -118,19 +117,18 @@ def test_a_file_that_is_cut_short_while_in_use(tmp_path: Path) -> None:  # R2
 
 
 def cpu_seconds(replayer: Replayer) -> float:
-    assert replayer._process is not None
-    words = Path(f"/proc/{replayer._process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+    words = Path(f"/proc/{replayer.process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_runs_restore_only_what_was_written(tmp_path: Path) -> None:
     """Between iterations: what one takes does not grow with the capture."""
     captured = every_spec(1)
-    small = records.read(write(tmp_path / "small", captured))
+    small = read_capture(write(tmp_path / "small", captured))
     captured.memory.append(
         Memory(B, np.random.default_rng(5).integers(0, 1 << 32, 256 * MIB // 4, np.uint32))
     )
-    large = records.read(write(tmp_path / "large", captured))
+    large = read_capture(write(tmp_path / "large", captured))
     seconds = []
     for capture in (small, large):
         with Replayer(capture) as replayer:
@@ -180,12 +178,12 @@ def test_a_region_is_mapped_from_several_files(tmp_path: Path) -> None:
     captured = every_spec(100)
     captured.files = 3
     path = write(tmp_path / "capture", captured)
-    with Replayer(records.read(path)) as replayer:
+    with Replayer(read_capture(path)) as replayer:
         replayer.start()
         assert_that_files_are_mapped(replayer)
-        with Validator(records.read(path), replayer=replayer) as validator:
+        with Validator(read_capture(path), replayer=replayer) as validator:
             assert validator.validate(mode="strict").verdict == "IDENTICAL"
-    records.read(path).verify()
+    read_capture(path).verify()
 
 
 def repeating_spec(files: int, filler: int) -> Spec:
@@ -209,10 +207,10 @@ def repeating_spec(files: int, filler: int) -> Spec:
 @pytest.mark.parametrize("files", [1, 3])
 def test_what_is_written_to_a_repeated_block_stays_there(tmp_path: Path, files: int, filler: int) -> None:
     path = write(tmp_path / "capture", repeating_spec(files, filler))
-    with Replayer(records.read(path)) as replayer:
+    with Replayer(read_capture(path)) as replayer:
         replayer.start()
         assert_that_files_are_mapped(replayer)
-        with Validator(records.read(path), replayer=replayer) as validator:
+        with Validator(read_capture(path), replayer=replayer) as validator:
             assert validator.validate(mode="strict").verdict == "IDENTICAL"
             other = compile_source("""extern "C" __global__ void k(unsigned* data, unsigned first) {
               unsigned i = blockIdx.x * blockDim.x + threadIdx.x; data[first + i] += 1;
@@ -221,7 +219,7 @@ def test_what_is_written_to_a_repeated_block_stays_there(tmp_path: Path, files: 
             assert verdict.verdict == "FAIL"
             assert sum(region["mismatches"] for region in verdict.regions) == 256
             assert validator.validate(mode="strict").verdict == "IDENTICAL"
-    records.read(path).verify()
+    read_capture(path).verify()
 
 
 def test_a_repeated_block_is_checked_as_it_is_read(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from make_capture import Memory, Spec
 from kerncap.core.capture.records import Capture
 from kerncap.core.errors import InconclusiveError, UsageError
 from kerncap.core.judge.validate import Validator
-from kerncap.core.replay.launch import variant_launch
+from kerncap.core.replay.variant_launch import variant_launch
 from kernels import arguments, compile_source, spec
 
 A = 0x7E1000000000

@@ -11,9 +11,11 @@ import make_capture
 import numpy as np
 from hip_tree import FLAGS, Tree, clang
 
-from kerncap.core.capture import manifest, records
+from kerncap.core.capture import manifest
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.code.reading import read_code_object
-from kerncap.core.extract.reproducer import ReproducerInfo, write_reproducer
+from kerncap.core.extract.reproducer import write_reproducer
+from kerncap.core.extract.reproducer_info import ReproducerInfo
 from support.package import APP
 
 KERNEL = """#include "scale.h"
@@ -53,7 +55,7 @@ def reproducer(
     )
     make_capture.write(out / "capture", spec)
     document = manifest.build(
-        records.read(out / "capture"), command=["./app", "--size", "6 4"], device_name="sim:gfx942"
+        read_capture(out / "capture"), command=["./app", "--size", "6 4"], device_name="sim:gfx942"
     )
     manifest.write(out / "capture", document)
     return write_reproducer(out / "capture", out, source_dir=source_dir, **more)  # type: ignore[arg-type]

@@ -18,13 +18,15 @@ from kerncap.core.build.compile_file import CompileFile
 from kerncap.core.build.diagnostics import parse
 from kerncap.core.build.recompile import recompile
 from kerncap.core.build.toolchain import CompileError
-from kerncap.core.capture import manifest, records
-from kerncap.core.code.reading import read_code_object
+from kerncap.core.capture import manifest
+from kerncap.core.capture.reading import read_capture
+from kerncap.core.code.reading import machine_code, read_code_object
 from kerncap.core.errors import UsageError
-from kerncap.core.extract.reproducer import ReproducerInfo, machine_code, write_reproducer
+from kerncap.core.extract.reproducer import write_reproducer
+from kerncap.core.extract.reproducer_info import ReproducerInfo
 from kerncap.core.loop.captures import list_captures
 from kerncap.core.replay.cuda_launch import cuda_variant_launch
-from kerncap.core.replay.launch import variant_launch
+from kerncap.core.replay.variant_launch import variant_launch
 from kerncap.tui.captures_text import capture_text
 from support.package import APP
 
@@ -66,7 +68,7 @@ def capture(directory: Path, cubin: bytes, symbol: str, **more: object) -> Path:
         cuda=make_capture.Cuda((4, 1, 1), (64, 1, 1), [(0, 8), (8, 4)], **more),  # type: ignore[arg-type]
     )
     written = make_capture.write(directory / "capture", spec)
-    document = manifest.build(records.read(written), command=["./app"], device_name="cuda")
+    document = manifest.build(read_capture(written), command=["./app"], device_name="cuda")
     document["state"] = manifest.COMPLETE
     manifest.write(written, document)
     return written
@@ -182,7 +184,7 @@ def test_makefile_rebuilds(out: Path) -> None:
 
 @needs_nvcc
 def test_variants_that_do_not_fit_are_refused(out: Path, tmp_path: Path) -> None:
-    taken = records.read(out)
+    taken = read_capture(out)
     made = recompile(out).object
     assert variant_launch(taken, made).kernel is not None
     edit(out / "kernel_variant.cu", "__launch_bounds__(256)", "__launch_bounds__(32)")
@@ -199,7 +201,7 @@ def test_variants_that_do_not_fit_are_refused(out: Path, tmp_path: Path) -> None
 
 def test_cubins_of_others_are_refused_without_a_compiler(tmp_path: Path) -> None:
     data = (CUBINS / "kernels.cubin").read_bytes()
-    taken = records.read(capture(tmp_path, data, "_Z3addPKfS0_Pfi5Mixed"))
+    taken = read_capture(capture(tmp_path, data, "_Z3addPKfS0_Pfi5Mixed"))
     with pytest.raises(UsageError, match=r"takes other parameters .*than the captured kernel"):
         cuda_variant_launch(taken, CUBINS / "kernels.cubin")
     assert taken.device_kind == "cuda"

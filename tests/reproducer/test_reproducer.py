@@ -17,10 +17,9 @@ from project import make, program, reproducer
 from kerncap.cli.extract_command import show
 from kerncap.core.build.recompile import recompile
 from kerncap.core.build.toolchain import CompileError
-from kerncap.core.code.reading import read_code_object
+from kerncap.core.code.reading import machine_code, read_code_object
 from kerncap.core.errors import UsageError
 from kerncap.core.extract.extract import ExtractResult
-from kerncap.core.extract.reproducer import machine_code
 
 HEADER_UNIT = """#include "device.h"
 #include "in header.h"

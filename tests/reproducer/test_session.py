@@ -17,9 +17,8 @@ from project import program, reproducer
 from kerncap.cli.watch_command import Lines
 from kerncap.core.build.patch import make_patch, write_patch
 from kerncap.core.build.recompile import recompile
-from kerncap.core.code.reading import read_code_object
+from kerncap.core.code.reading import machine_code, read_code_object
 from kerncap.core.errors import DeviceError, KerncapError, UsageError, WorkloadError
-from kerncap.core.extract.reproducer import machine_code
 from kerncap.core.judge.verdict import EXIT_CODES
 from kerncap.core.loop import session
 from kerncap.core.loop.events import Event, Finished, Saved, Superseded, Timing, Validated, Validation

@@ -11,7 +11,8 @@ from hip_tree import Tree
 from project import make, program
 
 from kerncap.cli.entry import run
-from kerncap.core.capture import manifest, records
+from kerncap.core.capture import manifest
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import UsageError
 from kerncap.core.extract.reproducer import write_reproducer
@@ -37,7 +38,7 @@ def out(tree: Tree, tmp_path: Path) -> Path:
     directory = tmp_path / "isolated"
     spec = make_capture.Spec(hsaco.read_bytes(), symbol, (64, 1, 1), (64, 1, 1), kernargs, memory)
     make_capture.write(directory / "capture", spec)
-    document = manifest.build(records.read(directory / "capture"), device_name="sim:gfx942")
+    document = manifest.build(read_capture(directory / "capture"), device_name="sim:gfx942")
     manifest.write(directory / "capture", document | {"state": manifest.COMPLETE})
     assert write_reproducer(directory / "capture", directory, source_dir=tree.root).rebuilt == "identical"
     return directory

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kerncap.core.build.compile_file import PRISTINE
-from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.triton import triton_record
 from kerncap.core.triton.triton_launch import programs
 
@@ -44,7 +44,7 @@ class Pinned:
 
 def read_pinned(directory: Path) -> Pinned | None:
     """Of a reproducer; None where its kernel is none of Triton's. Raises DamagedCaptureError."""
-    capture = records.read(directory)
+    capture = read_capture(directory)
     record = triton_record.read(capture.path)
     if record is None:
         return None

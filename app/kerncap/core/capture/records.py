@@ -1,8 +1,8 @@
-"""Reading `capture.bin` and the memory files beside it (layout: native/snapshot/records.h).
+"""What a capture holds: the records of `capture.bin` and the memory files beside it (layout:
+native/snapshot/records.h).
 
-`read(directory)` checks the structure of `capture.bin` (magic, version, lengths, checksum) and the sizes
-of the memory files; `Capture.verify()` also hashes the contents of `memory.pre`, `memory.post` and `code/`.
-All addresses and sizes are in bytes. Every defect is a DamagedCaptureError that names file and offset.
+`reading.read_capture` makes one of a directory. `Capture.verify()` hashes the contents of `memory.pre`,
+`memory.post` and `code/` as well. All addresses and sizes are in bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy.typing as npt
 import xxhash
 
 from kerncap.core.device.memory_files import BLOCK_BYTES, Bytes, MemoryFiles
-from kerncap.core.errors import DamagedCaptureError, UsageError
+from kerncap.core.errors import DamagedCaptureError
 
 MAGIC = b"KCAPTURE"
 VERSION = 1
@@ -446,71 +446,3 @@ class _Hashing:
             ):
                 return block
         return None
-
-
-_FILES = ("capture.bin", "memory.pre", "memory.post")
-
-
-def has_traces(directory: Path) -> bool:
-    """Whether `directory` is, or was, a capture: any of its files is there."""
-    # Not Path.is_file: a folder that may not be searched is no capture of ours, not an error.
-    if any(os.path.isfile(directory / name) for name in _FILES):
-        return True
-    try:
-        with (directory / "manifest.json").open("rb") as file:
-            return b"kerncap-capture/" in file.read(1 << 20)  # other programs have files of that name
-    except OSError:
-        return False
-
-
-def find_capture(directory: Path | str) -> Path:
-    """The capture in `directory`: itself, or its `capture/` (a reproducer).
-
-    Raises UsageError where there is none, DamagedCaptureError where one has lost its `capture.bin`.
-    """
-    directory = Path(directory)
-    try:
-        os.listdir(directory)
-    except FileNotFoundError:
-        raise UsageError(f"{directory} does not exist; `kerncap list` shows captures") from None
-    except NotADirectoryError:
-        raise UsageError(f"{directory} is no directory; name the directory of a capture") from None
-    except OSError as error:
-        raise UsageError(f"{directory} cannot be read: {error.strerror}") from None
-    places = (directory, directory / "capture")
-    for candidate in places:
-        if (candidate / "capture.bin").is_file():
-            return candidate
-    for candidate in places:
-        if has_traces(candidate):
-            raise DamagedCaptureError(
-                f"{candidate / 'capture.bin'} is missing: the capture is damaged, extract it again",
-                file=str(candidate / "capture.bin"),
-                offset=0,
-            )
-    if (directory / "compile.json").is_file():
-        raise DamagedCaptureError(
-            f"{directory}: the reproducer has lost its capture/; extract it again",
-            file=str(directory / "capture" / "capture.bin"),
-            offset=0,
-        )
-    raise UsageError(
-        f"{directory}: no capture here (neither capture.bin nor capture/capture.bin); "
-        "`kerncap list` shows where captures are"
-    )
-
-
-def read(directory: Path | str) -> Capture:
-    """Reads and checks the capture in `directory` (a capture, or a reproducer that holds one).
-
-    Raises DamagedCaptureError, which names file and offset; UsageError where there is no capture.
-    """
-    path = find_capture(directory)
-    name = path / "capture.bin"
-    try:
-        raw = name.read_bytes()
-    except OSError as error:
-        raise DamagedCaptureError(f"{name}: {error.strerror}", file=str(name), offset=0) from error
-    from kerncap.core.capture.record_parser import Parser
-
-    return Parser(path, raw).capture()

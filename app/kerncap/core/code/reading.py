@@ -110,3 +110,13 @@ def select(path: Path | str, device: Target) -> CodeObject:
         there = ", ".join(sorted({c.target.offload_arch for c in found}))
         raise CodeObjectError(f"{path} has no code for {device.offload_arch}; it has {there}.")
     return max(fitting, key=lambda c: len(c.target.features))
+
+
+def machine_code(code_object: CodeObject, symbol: str) -> bytes | None:
+    """The instructions of a kernel, or None where its symbol has no code."""
+    if isinstance(code_object, Cubin):  # nothing has an address before it is loaded
+        section = code_object.elf.section(f".text.{symbol}")
+        return bytes(code_object.elf.content(section)) if section else None
+    found = next((s for s in code_object.elf.symbols if s.name == symbol and s.section and s.size), None)
+    data = code_object.elf.at_address(found.value, found.size) if found else None
+    return bytes(data) if data is not None else None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kerncap.core.capture import manifest, records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.capture.records import Capture
 from kerncap.core.code.layout import MemoryMode
 from kerncap.core.code.names import base_name, one_line
@@ -43,7 +44,7 @@ from kerncap.core.triton import triton_choice
 from kerncap.core.units import size
 
 if TYPE_CHECKING:
-    from kerncap.core.extract.reproducer import ReproducerInfo
+    from kerncap.core.extract.reproducer_info import ReproducerInfo
 
 SCHEMA = "kerncap-extract/1"
 LANGUAGE_CHOICES = ("auto", "hip", "cuda", "none")
@@ -156,7 +157,7 @@ def finish(
     """
     where = partial / "capture"
     _notify(on_progress, "checking")
-    capture = records.read(where)
+    capture = read_capture(where)
     capture.verify_code()
     if device is None:
         device = Device(capture.device_kind, capture.device.name)

@@ -10,7 +10,6 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from kerncap.core.build.compile_command import GUESSED, CompileCommand
@@ -28,12 +27,15 @@ from kerncap.core.build.nvcc_command import is_nvcc
 from kerncap.core.build.nvcc_compile import resolve_nvcc
 from kerncap.core.build.recompile import recompile
 from kerncap.core.build.toolchain import CompileError, Compiler, resolve_compiler
-from kerncap.core.capture import manifest, records
+from kerncap.core.capture import manifest
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.code.codeobject import CodeObject
 from kerncap.core.code.cubin import Cubin
-from kerncap.core.code.reading import read_code_object
+from kerncap.core.code.reading import machine_code, read_code_object
 from kerncap.core.errors import KerncapError, UsageError
+from kerncap.core.extract.reproducer_info import CaptureFacts, ReproducerInfo
 from kerncap.core.extract.templates import render
+from kerncap.core.extract.triton_project import write_triton
 from kerncap.core.files import write_atomically
 from kerncap.core.program.device_words import words_of
 from kerncap.core.scratch import scratch
@@ -43,72 +45,6 @@ from kerncap.core.units import size
 VARIANT = "kernel_variant.cpp"
 VARIANT_CUDA = "kernel_variant.cu"
 _SYSTEM = ("/usr", "/lib", "/lib64", "/opt/rocm", "/opt/amdgpu", "/opt/nvidia", "/opt/cuda")
-
-
-@dataclass(frozen=True)
-class CaptureFacts:
-    """What a person should read about the capture. `command` is the program's argument list.
-
-    `code_object` is the captured .hsaco, inside the reproducer's capture/code; `facts` are more (label, text)
-    lines for the README, such as grid, block, regions and bytes.
-    """
-
-    symbol: str
-    kernel: str
-    code_object: Path
-    command: tuple[str, ...]
-    device: str
-    simulated: bool = False
-    facts: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class ReproducerInfo:
-    """What was written. Paths are relative to the reproducer; `variant` is None where there is no source, and
-    `reason` says why.
-
-    `rebuilt` is "identical" where compiling the unchanged copy gives the captured kernel's code byte for
-    byte, "differs" where it gives other code, None where it was not compiled; `notes` are sentences for a
-    person. `source_dirs` are the directories that the caller named, each with whether the kernel's source, or
-    a header of it, is in it.
-    """
-
-    language: str
-    variant: str | None
-    files: tuple[str, ...] = ()
-    reason: str | None = None
-    rebuilt: str | None = None
-    definition: str | None = None
-    notes: tuple[str, ...] = field(default=())
-    source_dirs: tuple[tuple[str, bool], ...] = ()
-
-    @property
-    def edit(self) -> tuple[str, int] | None:
-        """The file to edit, relative to the reproducer, and the line (from 1) that the kernel is defined at;
-        0 where that is not known. None without source.
-        """
-        if self.variant is None:
-            return None
-        return defined_at(self.definition, self.files) or (self.variant, 0)
-
-    def to_json(self) -> dict[str, object]:
-        """The `source` object of extract's document."""
-        return {
-            "language": self.language,
-            "variant": self.variant,
-            "files": list(self.files),
-            "reason": self.reason,
-            "rebuilt": self.rebuilt,
-            "definition": self.definition,
-            "notes": list(self.notes),
-            "source_dirs": [{"directory": path, "used": used} for path, used in self.source_dirs],
-        }
-
-
-def defined_at(definition: str | None, files: Iterable[str]) -> tuple[str, int] | None:
-    """A definition (`file:line`) as its two parts, where the file is one of the reproducer's `files`."""
-    name, _, line = (definition or "").rpartition(":")
-    return (name, int(line)) if name in files and line.isdecimal() else None
 
 
 def write_reproducer(
@@ -125,7 +61,7 @@ def write_reproducer(
 
     `language` is one of kerncap.source.LANGUAGES, or "auto", or "none" to look for no source.
     """
-    read = records.read(capture)
+    read = read_capture(capture)
     # Not manifest.read: it takes complete captures only, and this one becomes complete after its project is
     # written.
     document = json.loads((capture / manifest.NAME).read_text("utf-8", "surrogateescape"))
@@ -211,8 +147,6 @@ def write_project(
         return info
     record = triton_record.read(out / "capture")
     if record is not None and language is None:
-        from kerncap.core.extract.triton_project import write_triton  # it builds on this module
-
         info = write_triton(out, facts, captured, record, progress)
         _write_texts(out, "triton" if info.variant else "hsaco", facts, info, captured)
         return info
@@ -403,16 +337,6 @@ def _rebuild(out: Path, plan: CompileFile, captured: CodeObject) -> tuple[str | 
         "options, or from another version of the source. Compare an edit with the rebuilt kernel before "
         "crediting it."
     ]
-
-
-def machine_code(code_object: CodeObject, symbol: str) -> bytes | None:
-    """The instructions of a kernel, or None where its symbol has no code."""
-    if isinstance(code_object, Cubin):  # nothing has an address before it is loaded
-        section = code_object.elf.section(f".text.{symbol}")
-        return bytes(code_object.elf.content(section)) if section else None
-    found = next((s for s in code_object.elf.symbols if s.name == symbol and s.section and s.size), None)
-    data = code_object.elf.at_address(found.value, found.size) if found else None
-    return bytes(data) if data is not None else None
 
 
 def _write_texts(

@@ -9,11 +9,11 @@ from kerncap.core.build.compile_command import CompileCommand
 from kerncap.core.build.compile_file import PRISTINE, CompileFile, layout_of
 from kerncap.core.build.recompile import recompile
 from kerncap.core.build.toolchain import CompileError
-from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.code.codeobject import CodeObject
-from kerncap.core.code.reading import read_code_object
+from kerncap.core.code.reading import machine_code, read_code_object
 from kerncap.core.errors import KerncapError
-from kerncap.core.extract.reproducer import CaptureFacts, ReproducerInfo, machine_code
+from kerncap.core.extract.reproducer_info import CaptureFacts, ReproducerInfo
 from kerncap.core.scratch import scratch
 from kerncap.core.triton.triton_descriptors import captured_note
 from kerncap.core.triton.triton_launch import programs
@@ -39,7 +39,7 @@ def write_triton(
         return ReproducerInfo(
             language, None, reason=f"Triton {record.triton} compiled this kernel, but {record.reason}."
         )
-    grid = programs(records.read(out / "capture"))
+    grid = programs(read_capture(out / "capture"))
     try:
         made = write_variant(record, grid)
     except NoVariantError as error:

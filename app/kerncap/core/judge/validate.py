@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Mapping
 
-from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.capture.records import Capture, Region
 from kerncap.core.code.codeobject import is_declared
 from kerncap.core.device.devices import Device
@@ -39,8 +39,8 @@ from kerncap.core.judge.verdict import (
     figures,
 )
 from kerncap.core.judge.wording import beyond, differing, first_mismatch, where
-from kerncap.core.replay.launch import variant_launch
 from kerncap.core.replay.replayer import Differences, KernelFault, KernelTimeout, Replayer, Variant
+from kerncap.core.replay.variant_launch import variant_launch
 
 __all__ = ["ValidateResult", "Validator", "validate"]
 
@@ -63,7 +63,7 @@ class Validator:
         if baseline_runs < 2:
             raise UsageError(f"baseline_runs: {baseline_runs} is not at least 2")
         if not isinstance(capture, Capture):
-            capture = records.read(os.fspath(capture))
+            capture = read_capture(os.fspath(capture))
         self.capture = capture
         self._own = replayer is None
         self.replayer = replayer or Replayer(capture, device, limit_s=limit_s)
@@ -490,7 +490,7 @@ def validate(
     """
     if atol < 0 or rtol < 0 or ulp < 0:
         raise UsageError("tolerances are not negative")
-    capture = records.read(os.fspath(directory))
+    capture = read_capture(os.fspath(directory))
     tolerance = Tolerance(atol, rtol, ulp, bitwise)
     with Validator(capture, device, dtypes=dtypes, baseline_runs=baseline_runs, limit_s=limit_s) as validator:
         return validator.validate(hsaco, mode, tolerance)

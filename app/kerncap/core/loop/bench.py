@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.errors import KerncapError
 from kerncap.core.judge.validate import Validator
 from kerncap.core.loop.events import Timing, Validation
@@ -51,7 +51,7 @@ class ReplayBench:
         with self._stopped_is_an_error():
             declared = remembered(self._directory).declared
             if self._replayer is None:
-                capture = records.read(self._directory)
+                capture = read_capture(self._directory)
                 self._replayer = Replayer(capture, self._device, limit_s=self._limit_s)
             self._validator = self._new_validator(self._replayer, declared)
 

@@ -17,7 +17,7 @@ from typing import Any
 from kerncap.core.build.compile_file import PRISTINE, CompileFile
 from kerncap.core.build.toolchain import CompileError
 from kerncap.core.build.triton_compile import TritonCompile
-from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.device.devices import Device
 from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.judge.validate import Validator
@@ -149,13 +149,13 @@ def cells(row: CandidateResult) -> list[str]:
 def as_recorded(directory: Path) -> list[CandidateResult]:
     """What is known of the candidates before any is run. Raises UsageError where there are none."""
     record, found = known_candidates(directory)
-    grid = programs(records.read(directory))
+    grid = programs(read_capture(directory))
     return [_row(record, candidate, grid) for candidate in found]
 
 
 def known_candidates(directory: Path) -> tuple[TritonRecord, list[Candidate]]:
     """Of a reproducer. Raises UsageError where its kernel is none of Triton's, or was not tuned."""
-    capture = records.read(directory)
+    capture = read_capture(directory)
     record = triton_record.read(capture.path)
     if record is None:
         raise UsageError(f"{directory}: the captured kernel is none that kerncap saw Triton compile")
@@ -199,7 +199,7 @@ def candidates(
     plan = CompileFile.read(directory)
     rows = []
     codes = set()  # exit codes of what stopped them
-    capture = records.read(directory)
+    capture = read_capture(directory)
     with Replayer(capture, device, limit_s=limit_s) as replayer, scratch("candidates") as place:
         validator = Validator(capture, replayer=replayer)
         copy = _copied(directory, Path(place) / "source")

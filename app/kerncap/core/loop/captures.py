@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kerncap.core.capture import manifest, records
+from kerncap.core.capture import manifest
+from kerncap.core.capture.reading import find_capture, has_traces, read_capture
 from kerncap.core.capture.records import Capture
 from kerncap.core.code.names import instance_name, matching, one_line
 from kerncap.core.errors import DamagedCaptureError, UsageError, unwritable
@@ -48,9 +49,9 @@ def open_capture(directory: str | os.PathLike[str], *, verify: bool = False) -> 
     contents too. Raises DamagedCaptureError naming file and offset; UsageError where there is no capture.
     """
     where = Path(directory)
-    path = records.find_capture(where)
+    path = find_capture(where)
     document = manifest.read(path)
-    capture = records.read(path)
+    capture = read_capture(path)
     wanted = document["files"].get("capture.bin")
     if wanted != manifest.file_digest(path / "capture.bin"):
         raise DamagedCaptureError(
@@ -170,7 +171,7 @@ def list_captures(root: str | os.PathLike[str] = "isolated") -> list[Listed]:
 
     def look(directory: Path, depth: int) -> None:
         for capture in (directory, directory / "capture"):
-            if records.has_traces(capture):
+            if has_traces(capture):
                 found.append(_list_one(directory, capture))
                 return
         if depth < _LIST_DEPTH:
@@ -192,7 +193,7 @@ def captured_as(pattern: str, root: Path) -> list[tuple[Path, Known]]:
     """The captures in `root` itself that `pattern` can mean."""
     found = []
     for directory in sorted(root.iterdir()) if root.is_dir() and os.access(root, os.R_OK | os.X_OK) else ():
-        if directory.name.startswith(".") or not records.has_traces(directory / "capture"):
+        if directory.name.startswith(".") or not has_traces(directory / "capture"):
             continue
         try:
             kernel = manifest.read(directory / "capture")["kernel"]
@@ -212,7 +213,7 @@ def free_output(wanted: Path, pattern: str) -> Path:
     The first that may be of that kernel is returned, to be refused or replaced as it is.
     """
     found, number = wanted, 1
-    while records.has_traces(found / "capture"):
+    while has_traces(found / "capture"):
         there = _list_one(found, found / "capture")
         known = Known(there.id, there.demangled or there.symbol, there.symbol)
         if (there.problem and not there.id) or matching(pattern, [known]):

@@ -130,10 +130,10 @@ def remember(directory: Path, judging: Judging, capture: Capture | None = None) 
     if not all(math.isfinite(v) and v >= 0 for v in (judging.atol, judging.rtol, judging.ulp)):
         raise UsageError("tolerances are not negative")
     if judging.dtypes:
-        from kerncap.core.capture import records
+        from kerncap.core.capture.reading import find_capture, read_capture
 
         parse_dtypes(f"{where}={name}" for where, name in judging.dtypes)
-        type_map(capture or records.read(records.find_capture(directory)), judging.declared)
+        type_map(capture or read_capture(find_capture(directory)), judging.declared)
     if judging == EXACTLY:
         (directory / NAME).unlink(missing_ok=True)
         return

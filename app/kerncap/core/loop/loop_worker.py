@@ -9,10 +9,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from kerncap.core.loop.session import EditLoop
+from typing import Protocol
 
 # A step on the device that was given up is ended by force after so long.
 PATIENCE_S = 2.0
@@ -27,13 +24,39 @@ class Request:
     number: int = 0
 
 
+class Attempts(Protocol):
+    """What makes the attempts: the edit loop (session.EditLoop)."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it is to end."""
+
+    def begin(self) -> bool:
+        """Before an attempt; False: there is to be none any more."""
+
+    def digest(self) -> str:
+        """Of the source as it stands."""
+
+    def attempt_or_say(self, files: tuple[str, ...], noticed: float) -> None:
+        """One attempt, after these files were saved; time.perf_counter() was `noticed` then."""
+
+    def repeat(self, request: Request) -> None:
+        """A step again."""
+
+    def give_up(self) -> None:
+        """Ends the attempt under way."""
+
+    def stop(self) -> None:
+        """Ends the loop."""
+
+
 class AttemptWorker(threading.Thread):
     """Runs attempts one after the other. `error` is what ended it, if that was not `stop`.
 
     Without a `first` attempt, `tried` is the digest of the source that needs none.
     """
 
-    def __init__(self, loop: EditLoop, first: bool, tried: str) -> None:
+    def __init__(self, loop: Attempts, first: bool, tried: str) -> None:
         super().__init__(name="kerncap-edit-loop", daemon=True)
         self.error: BaseException | None = None
         self._loop = loop

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kerncap.core.build.staleness import find_variant
-from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.capture.records import Capture
 from kerncap.core.device.cuda_toolkit import find_tool
 from kerncap.core.device.devices import Device
@@ -90,7 +90,7 @@ def counters(
     Raises DeviceError where the device has no counters, the tool is missing or may not read them; else as
     `replay` does.
     """
-    capture = records.read(os.fspath(directory))
+    capture = read_capture(os.fspath(directory))
     used = device_for(capture, device)
     if used.kind == "sim":
         raise DeviceError(f"{used.name} is simulated: it has no hardware counters", missing="counters")

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.device.devices import Device
 from kerncap.core.errors import InconclusiveError, UsageError, unwritable
 from kerncap.core.files import A_DIRECTORY, what_is, write_json
 from kerncap.core.replay import timing
-from kerncap.core.replay.launch import variant_launch
 from kerncap.core.replay.replayer import Replayer, Variant
+from kerncap.core.replay.variant_launch import variant_launch
 
 SCHEMA = "kerncap-replay/1"
 _SHORT_NS = 10_000  # below this, several dispatches make one sample
@@ -254,7 +254,7 @@ def replay(
         )
     own = None
     if replayer is None:
-        replayer = own = Replayer(records.read(os.fspath(directory)), device, limit_s=limit_s)
+        replayer = own = Replayer(read_capture(os.fspath(directory)), device, limit_s=limit_s)
     try:
         variant = load(replayer, hsaco)
         warnings = list(variant.launch.warnings)

@@ -6,11 +6,7 @@ the next request starts a fresh one, with the variants and the written set it ha
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -23,16 +19,12 @@ from kerncap.core.device.cuda_toolkit import find_cupti
 from kerncap.core.device.devices import SIM_READY, Device, parse_device, real_arches
 from kerncap.core.device.sim_settings import check_settings
 from kerncap.core.errors import (
-    DamagedCaptureError,
     DeviceError,
-    InconclusiveError,
-    UsageError,
-    WorkloadError,
-    no_room_in,
 )
 from kerncap.core.native import REPLAYER, REPLAYER_CUDA, SIM_RUNTIME, native_path
 from kerncap.core.replay.faults import fault_text
 from kerncap.core.replay.launch import Launch, captured_launch, emptied_launch
+from kerncap.core.replay.replayer_process import ReplayerProcess
 from kerncap.core.replay.replies import (
     DATA_LIMIT,
     NO_DATA,
@@ -45,13 +37,10 @@ from kerncap.core.replay.replies import (
     RangeList,
     Reply,
     Variant,
-    escape,
     range_list,
     taken,
-    unescape,
 )
 from kerncap.core.scratch import scratch
-from kerncap.core.waiting import Wait, wait_readable
 
 __all__ = [
     "DATA_LIMIT",
@@ -71,8 +60,6 @@ __all__ = [
 _PATIENCE, _LEAST_LIMIT_S = 50.0, 5.0
 _GRACE_SECONDS = 30.0
 _PROFILER_SECONDS = 120.0  # to write what it counted
-# No kernel sends these: somebody ended the replayer, which says nothing of a variant.
-_FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT})
 _ROCM_LIBRARY = "libhsa-runtime64.so.1"
 _CUDA_LIBRARY = "libcuda.so.1"
 # Of a program that is watched, which the replayer is not.
@@ -128,11 +115,11 @@ class Replayer:
         self.greeting = Reply()
         self.generation = 0
         self.reference = (0, 0)  # the process that holds what `keep` kept last, and how often it was called
-        self._process: subprocess.Popen[bytes] | None = None
-        self._pending = bytearray()
         self._scratch = scratch("replay")
         self._allowed: list[Variant] = []
-        self._errors = Path(self._scratch.name) / "stderr"
+        self.process = ReplayerProcess(
+            Path(self._scratch.name) / "stderr", limit_s, _PROFILER_SECONDS if under else 1.0
+        )
         self._restoring = False
 
     def __enter__(self) -> Replayer:
@@ -177,7 +164,7 @@ class Replayer:
 
     def start(self) -> None:
         """Starts the process, if there is none, and waits until the memory is in place."""
-        if self._process is not None:
+        if self.process.running:
             return
         environment = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED_ON}
         program, runtime = REPLAYER, _ROCM_LIBRARY
@@ -206,19 +193,8 @@ class Replayer:
             command.append("--no-write-tracking")
         if not self._timestamps:
             command.append("--no-timestamps")
-        with self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env=environment,
-                start_new_session=True,
-                umask=0o077,  # what it writes is a program's memory
-            )
-        self._pending.clear()
         self.generation += 1
-        self.greeting = self._read_reply(self.start_limit_s)
+        self.greeting = self.process.start(command, environment, self.start_limit_s)
         self._recover()
 
     def _recover(self) -> None:
@@ -235,144 +211,21 @@ class Replayer:
 
     def stop(self) -> None:
         """Ends the process; the next request starts another."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        try:
-            process.wait(_PROFILER_SECONDS if self._under else 1.0)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        self.process.stop()
 
     def kill(self) -> None:
         """Ends the process at once, from any thread: a request under way raises DeviceError."""
-        process = self._process
-        if process is not None:
-            process.kill()
+        self.process.kill()
 
     def close(self) -> None:
         """Ends the process and removes what it has written."""
         self.stop()
         self._scratch.cleanup()
 
-    def stderr_tail(self, limit: int = 4000) -> str:
-        """The last of what the process wrote on stderr."""
-        try:
-            return self._errors.read_bytes()[-limit:].decode("utf-8", "replace").strip()
-        except OSError:
-            return ""
-
-    # ---- the protocol -----------------------------------------------------------------------
-
     def request(self, command: str, *arguments: object, limit_s: float | None = None) -> Reply:
         """Sends one command and waits for its answer, at most `limit_s` seconds (default 600)."""
         self.start()
-        assert self._process is not None
-        assert self._process.stdin is not None
-        line = " ".join([command, *(escape(str(argument)) for argument in arguments)])
-        try:
-            self._process.stdin.write(line.encode() + b"\n")
-            self._process.stdin.flush()
-        except OSError:
-            self._died(command)
-        return self._read_reply(limit_s or 600.0, command)
-
-    def _read_reply(self, limit_s: float, command: str = "start") -> Reply:
-        reply = Reply()
-        deadline = time.monotonic() + limit_s
-        while True:
-            words = self._read_line(deadline, command).split(" ")
-            kind = words[0]
-            if kind == "note":
-                reply.notes.append((words[1], unescape(words[2])))
-            elif kind == "data":
-                reply.data[words[1]] = self._read_bytes(int(words[2]), deadline, command)
-            elif kind == "ok":
-                for word in words[1:]:
-                    key, _, value = word.partition("=")
-                    if key:
-                        reply.values[key] = unescape(value)
-                return reply
-            elif kind == "error":
-                self._raise(words[1], int(words[2], 16), unescape(words[3]), started=command != "start")
-            else:
-                self.stop()
-                raise DeviceError(f"kerncap-replay answered {command} with {kind!r}; see {self._errors}")
-
-    def _raise(self, kind: str, address: int, text: str, *, started: bool) -> None:
-        if kind in ("fault", "timeout", "internal", "damaged") or not started:
-            told = self.stderr_tail()
-            self.stop()
-        if kind == "fault":
-            known = not told or text.splitlines()[0].removeprefix("kerncap: ") in told
-            message = text if known else f"{text}\n{told}"
-            raise KernelFault(message, address)
-        if kind == "timeout":
-            raise KernelTimeout(f"{text}, its limit (--timeout)")
-        if kind == "usage":
-            raise InconclusiveError(text) if "calls back into the host" in text else UsageError(text)
-        if kind == "damaged":
-            raise DamagedCaptureError(f"{text}; the capture is damaged, extract it again")
-        if no_room_in(text):
-            raise WorkloadError(text)
-        raise DeviceError(
-            text if kind != "collision" else f"{text}: the capture cannot be replayed in this process"
-        )
-
-    def _died(self, command: str) -> None:
-        process = self._process
-        status = process.poll() if process is not None else None
-        told = self.stderr_tail()
-        self.stop()
-        if status is not None and -status in _FROM_OUTSIDE:
-            raise DeviceError(
-                f"kerncap-replay was ended from outside ({signal.Signals(-status).name}) during '{command}', "
-                "by someone or for want of memory. The next run starts it again."
-            )
-        how = f"signal {-status}" if status is not None and status < 0 else f"status {status}"
-        ended = KernelFault if command != "start" else DeviceError  # no kernel has run by then
-        raise ended(f"kerncap-replay ended with {how} during '{command}'" + (f":\n{told}" if told else ""))
-
-    def _fill(self, deadline: float, command: str) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        ended = wait_readable(self._process.stdout, self._process.pid, deadline, self.limit_s)
-        if ended is not Wait.READY:
-            self._process.kill()
-            self.stop()
-        if ended is Wait.STOPPED:
-            raise DeviceError(
-                f"kerncap-replay was stopped from outside (SIGSTOP) for {self.limit_s:g} s during "
-                f"'{command}', and was ended. The next run starts it again."
-            )
-        if ended is Wait.LATE:
-            raise KernelTimeout(f"kerncap-replay did not answer '{command}' in time; it was ended")
-        chunk = os.read(self._process.stdout.fileno(), 1 << 20)
-        if not chunk:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(5)
-            self._died(command)
-        self._pending += chunk
-
-    def _read_line(self, deadline: float, command: str) -> str:
-        while True:
-            end = self._pending.find(b"\n")
-            if end >= 0:
-                line = bytes(self._pending[:end])
-                del self._pending[: end + 1]
-                return line.decode("utf-8", "replace")
-            self._fill(deadline, command)
-
-    def _read_bytes(self, size: int, deadline: float, command: str) -> bytes:
-        while len(self._pending) < size:
-            self._fill(deadline, command)
-        data = bytes(self._pending[:size])
-        del self._pending[:size]
-        return data
+        return self.process.request(command, *arguments, limit_s=limit_s or 600.0)
 
     # ---- what is asked ----------------------------------------------------------------------
 

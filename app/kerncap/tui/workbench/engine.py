@@ -257,7 +257,7 @@ def _definition(
     manifest: Mapping[str, Any], plan: CompileFile, captured: Contents, present: Contents
 ) -> tuple[str, int] | None:
     """Where the kernel is defined, in the sources as they stand."""
-    from kerncap.core.extract.reproducer import defined_at
+    from kerncap.core.extract.reproducer_info import defined_at
 
     source = manifest.get("source")
     found = defined_at(str(source.get("definition")), plan.sources) if isinstance(source, dict) else None

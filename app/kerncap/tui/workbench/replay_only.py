@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from kerncap.core.build.compile_file import NAME
-from kerncap.core.capture import records
+from kerncap.core.capture.reading import read_capture
 from kerncap.core.errors import KerncapError
 from kerncap.core.loop import events as loop
 from kerncap.core.loop.iterations import Iteration
@@ -46,7 +46,7 @@ class ReplayOnly:
         self.directory = directory
         self.bench = bench
         self.watching = False  # nothing is
-        self._code = records.read(directory).code_path()
+        self._code = read_capture(directory).code_path()
         self._emit = on_event
         self._asked: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._given_up = threading.Event()
