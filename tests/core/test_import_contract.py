@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,16 @@ def test_packages_of_core_import_only_from_those_below_them() -> None:
             if words[:2] == ["kerncap", "core"] and len(words) > 2 and words[2] in PACKAGES[height + 1 :]:
                 upward.append(f"{module} -> {other}")
     assert not upward
+
+
+def test_no_modules_of_core_import_each_other() -> None:
+    """Nor in a circle of several; imports within functions count."""
+    modules = {name for name in MODULES if not name.endswith("__init__")}
+    graph = {name: imports(APP / (name.replace(".", "/") + ".py")) & modules for name in modules}
+    try:
+        tuple(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
 
 
 def test_nothing_of_a_front_end_is_loaded_with_all_of_core() -> None:
