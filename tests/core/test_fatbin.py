@@ -154,3 +154,15 @@ def test_what_nvcc_writes(tmp_path: Path, option: str) -> None:
     assert [code.target.arch for code in found] == ["sm_80", "sm_90"]
     assert {name for code in found for name in code.kernel_names} == {"_Z4workPfi"}
     assert [ptx.kernel_names for ptx in read_ptx(tmp_path / "k.fatbin")] == [["_Z4workPfi"]]
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on this machine")
+def test_objects_whose_device_code_is_linked_later(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text("__global__ void work(float* p, int n) { p[threadIdx.x] += n; }\n")
+    for name, option in (("rdc.o", "arch=compute_90,code=sm_90"), ("lto.o", "arch=compute_90,code=lto_90")):
+        words = ["nvcc", "-rdc=true", "-gencode", option, "-c", "k.cu", "-o", name]
+        subprocess.run(words, cwd=tmp_path, check=True, timeout=300)
+    (code,) = read_file(tmp_path / "rdc.o")
+    assert (code.target.arch, code.kernel_names, code.relocatable) == ("sm_90", ["_Z4workPfi"], True)
+    with pytest.raises(CodeObjectError, match=r"lto\.o has no code yet for sm_90: .* Name the program"):
+        list(read_file(tmp_path / "lto.o"))

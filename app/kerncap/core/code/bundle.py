@@ -93,8 +93,8 @@ def entries(data: memoryview, name: str) -> Iterator[Entry]:
         sections = fatbin_sections(data, name)
         if not sections:
             raise CodeObjectError(
-                f"{name} is an ELF file of the host without a GPU fat binary (.hip_fatbin): no code object "
-                "in it."
+                f"{name} is an ELF file of the host without code for a GPU (.hip_fatbin, .nv_fatbin): "
+                "no code object in it."
             )
         for section in sections:
             content = data[section.offset : section.offset + section.size]

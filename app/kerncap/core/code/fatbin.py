@@ -1,4 +1,4 @@
-"""CUDA's fat binaries: what `nvcc -fatbin` writes, and the section .nv_fatbin of programs and libraries.
+"""CUDA's fat binaries: what `nvcc -fatbin` writes, and the sections of objects, programs and libraries.
 
 A container is a header (magic, version, its own size, the size of what follows) and entries, one after the
 other: each a header of its own and a cubin or PTX, as it is or compressed. NVIDIA does not document it; this
@@ -18,12 +18,12 @@ import zstandard
 from kerncap.core.code.elf import ELF_MAGIC, CodeObjectError, Elf
 
 MAGIC = b"\x50\xed\x55\xba"
-SECTION = ".nv_fatbin"
+SECTIONS = (".nv_fatbin", "__nv_relfatbin")  # the second: of objects whose device code is linked later
 _CONTAINER = struct.Struct("<4sHHQ")
 # kind, version, header size, payload size, compressed size, options, minor, major, arch, name offset and
 # size, flags, zero, size after decompression.
 _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
-_PTX, _CUBIN = 1, 2
+_PTX, _CUBIN, _IR = 1, 2, 8
 _LZ4, _ZSTD = 0x2000, 0x8000
 _LZ4_RATIO = (
     255  # at most: each byte that continues a length stands for 255 (LZ4 block format, "Data Blocks")
@@ -33,8 +33,8 @@ _MOST_BYTES = 1 << 32  # a header that claims more is damaged, not large
 
 @dataclass(frozen=True)
 class FatEntry:
-    """A cubin (or PTX: `ptx`) in a file at `offset`. `data` is None where it is compressed in a way that is
-    not read here.
+    """A cubin (or PTX: `ptx`; or what link-time optimization makes code of: `ir`) in a file at `offset`.
+    `data` is None where it is compressed in a way that is not read here.
     """
 
     ptx: bool
@@ -42,6 +42,7 @@ class FatEntry:
     offset: int
     data: memoryview | None
     compressed: bool
+    ir: bool = False
 
 
 def is_fatbin(data: memoryview) -> bool:
@@ -53,7 +54,7 @@ def has_fatbin(data: memoryview, name: str) -> bool:
     """Whether this is one, or a file of the host with some in it."""
     if is_fatbin(data):
         return True
-    return bytes(data[:4]) == ELF_MAGIC and Elf(data, name).section(SECTION) is not None
+    return bytes(data[:4]) == ELF_MAGIC and any(Elf(data, name).section(section) for section in SECTIONS)
 
 
 def fat_entries(data: memoryview, name: str) -> Iterator[FatEntry]:
@@ -62,9 +63,9 @@ def fat_entries(data: memoryview, name: str) -> Iterator[FatEntry]:
         yield from _containers(data, 0, name)
         return
     for section in Elf(data, name).sections:
-        if section.name == SECTION and section.size:
+        if section.name in SECTIONS and section.size:
             content = data[section.offset : section.offset + section.size]
-            yield from _containers(content, section.offset, f"{name} ({SECTION})")
+            yield from _containers(content, section.offset, f"{name} ({section.name})")
 
 
 def _containers(data: memoryview, base: int, name: str) -> Iterator[FatEntry]:
@@ -102,6 +103,8 @@ def _of_container(data: memoryview, at: int, base: int, name: str) -> Iterator[F
             elif kind == _PTX:
                 content = memoryview(bytes(data[at + header : end]).strip(b"\0\n"))
             yield FatEntry(kind == _PTX, f"sm_{arch}", base + at + header, content, bool(whole))
+        elif kind == _IR:
+            yield FatEntry(False, f"sm_{arch}", base + at + header, None, bool(whole), ir=True)
         at = end
 
 

@@ -59,7 +59,11 @@ def _cubins(path: Path, data: memoryview) -> Iterator[CodeObject]:
     """The cubins of CUDA's fat binaries in a file; one that only has PTX has none, and is right."""
     count = 0
     packed: list[str] = []
+    later: list[str] = []
     for entry in fat_entries(data, str(path)):
+        if entry.ir:
+            later.append(entry.arch)
+            continue
         count += 1
         if entry.data is None:
             packed.append(f"{'PTX' if entry.ptx else 'a cubin'} for {entry.arch}")
@@ -70,6 +74,11 @@ def _cubins(path: Path, data: memoryview) -> Iterator[CodeObject]:
         raise CodeObjectError(
             f"{path} has {', '.join(packed)}, compressed in a way that is not read here: "
             f"`cuobjdump -xelf all {path}` writes the cubins as files, `-xptx all` the PTX."
+        )
+    if not count and later:
+        raise CodeObjectError(
+            f"{path} has no code yet for {', '.join(later)}: nvcc -dlto makes it when the program is linked. "
+            "Name the program."
         )
     if not count:
         raise CodeObjectError(f"{path} has fat binaries of CUDA's with neither a cubin nor PTX in them.")
