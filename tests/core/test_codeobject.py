@@ -245,7 +245,7 @@ def test_what_is_no_code_object_is_told(tmp_path: Path, objects: dict[str, Path]
     empty.write_bytes(b"")
     for path, message in (
         (text, "no code object"),
-        (host, "without a GPU"),
+        (host, "without code for a GPU"),
         (empty, "empty"),
         (tmp_path, "is a directory"),
         (tmp_path / ("n" * 300), "cannot be read"),

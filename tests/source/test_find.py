@@ -174,6 +174,41 @@ def test_line_tables_alone_name_the_unit_and_the_text_the_line(tree: Tree) -> No
     assert (finding.definition.file.name, finding.definition.line) == ("scale.h", 3)
 
 
+@pytest.mark.parametrize("header", ["src/inc/scale.h", "include/scale.h"])
+def test_the_unit_that_debug_information_names_is_compiled_with_what_lies_around_it(
+    tree: Tree, header: str
+) -> None:
+    tree.write(
+        {
+            header: SCALE,
+            "src/k.hip": '#include "scale.h"\ntemplate __global__ void scale<float, 3>(float*);\n',
+        }
+    )
+    folder = f"-I{(tree.root / header).parent}"
+    captured = tree.captured("src/k.hip", ["-g", folder, "-Isrc"])
+    finding = tree.find(captured, source_dirs=())
+    assert finding.command
+    assert finding.command.file == tree.root / "src/k.hip"
+    assert {"-g", folder} <= set(finding.command.arguments)  # -g may move instructions
+    without = tree.find(tree.captured("src/k.hip", [folder, "-Isrc"]))
+    assert without.command
+    assert "-g" not in without.command.arguments
+
+
+def test_why_the_unit_that_debug_information_names_does_not_compile(tree: Tree) -> None:
+    tree.write({"src/k.hip": '#include "device.h"\n__global__ void k(float* p) { p[lane()] *= FACTOR; }\n'})
+    captured = tree.captured("src/k.hip", ["-g", "-DFACTOR=3"])
+    reason = tree.find(captured, source_dirs=()).reason
+    assert reason
+    assert "undeclared identifier 'FACTOR'" in reason
+    assert "-D gives a define that is missing" in reason
+    assert tree.find(captured, source_dirs=(), defines=("FACTOR=3",)).command
+    (tree.root / "src/k.hip").unlink()
+    reason = tree.find(captured, source_dirs=()).reason
+    assert reason
+    assert f"the unit that the debug information names, {tree.root}/src/k.hip, is not here" in reason
+
+
 def test_macro_that_pastes_the_name(tree: Tree) -> None:  # S1
     tree.write(
         {

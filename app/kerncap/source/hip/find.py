@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
 from pathlib import Path
 
 from kerncap.core.build.compile_command import CompileCommand, with_defines
@@ -30,6 +31,8 @@ from kerncap.source.hip.lexer import symbol_words
 from kerncap.source.hip.tree import HEADERS, SOURCES, Site, find_sites, including_units, source_files
 
 _NAME = "hip"
+# A unit's surroundings may be anything, such as a folder of downloads.
+_AROUND_S, _AROUND_FILES = 2.0, 2000
 
 
 class _Search:
@@ -43,7 +46,7 @@ class _Search:
         self.debug = self._debug()
         self.database = self._database()
         self.roots = self._roots()
-        self.files = list(source_files(self.roots, self.deadline))
+        self.files = list(source_files(self.roots, self.deadline)) or self._beside_the_unit()
         self.sites = find_sites(self.files, symbol_words(request.symbol), self.deadline)
 
     def _debug(self) -> KernelDebug | None:
@@ -73,6 +76,16 @@ class _Search:
             return [Path(os.path.abspath(d)) for d in self.request.source_dirs]
         folders = sorted({c.file.parent for c in self.database.commands})
         return [f for f in folders if os.path.isdir(f) and not any(p in folders for p in f.parents)]
+
+    def _beside_the_unit(self) -> list[Path]:
+        """Where neither the user nor a database names a tree: what lies around the unit that the debug
+        information names, for the headers that it includes.
+        """
+        if self.debug is None or not os.path.isfile(self.debug.unit):
+            return []
+        folder = Path(self.debug.unit).parent
+        around = [f for f in (folder, folder.parent) if f not in (Path.home(), Path(f.anchor))]
+        return list(islice(source_files(around, time.monotonic() + _AROUND_S), _AROUND_FILES))
 
     def seconds_left(self) -> float:
         return max(1.0, self.deadline - time.monotonic())
@@ -222,14 +235,15 @@ def _from_sources(search: _Search) -> _Chosen | None:
         if time.monotonic() > search.deadline:
             break
         try:
-            command, probe = guess_command(search.request, file, search.files)
+            command, probe = guess_command(search.request, file, search.files, search.debug is not None)
         except KerncapError as error:
             search.failures[file] = error
             continue
         if search.request.symbol in probe.kernels:
             own = " (among them that of kerncap's HIP headers)" if _uses_own(command) else ""
+            options = "-O3 -g" if search.debug else "-O3"
             note = (
-                "No compile command of this unit is known: it is compiled with -O3 and the include "
+                f"No compile command of this unit is known: it is compiled with {options} and the include "
                 f"directories that it needs{own}. Give "
                 "--source-dir a tree with compile_commands.json to rebuild it as the program was built."
             )
@@ -318,11 +332,11 @@ def _reason(search: _Search) -> str:
     """Why there is nothing to recompile, and what would help."""
     request = search.request
     name = (symbol_words(request.symbol) or [request.symbol])[0]
-    if not request.source_dirs and not search.database.commands:
-        return (
-            "No --source-dir was given, and no compile_commands.json is near the program: "
-            "the kernel's source is not known."
-        )
+    if not request.source_dirs and not search.database.commands and not search.failures:
+        told = "the kernel's source is not known."
+        if search.debug:
+            told = f"the unit that the debug information names, {search.debug.unit}, is not here."
+        return f"No --source-dir was given, and no compile_commands.json is near the program: {told}"
     failure = next(iter(search.failures.values()), None)
     if time.monotonic() > search.deadline:
         return f"The search for the unit that defines {name} was ended after {request.timeout_s:g} s."
@@ -331,7 +345,12 @@ def _reason(search: _Search) -> str:
         text = f"No unit that compiles here defines {request.symbol}. {failure.message}"
         text += f" {detail.rstrip('.')}." if (detail := first_error_text(said)) else ""
         known = bool(search.database.commands)
-        return text if known else f"{text} No compile_commands.json says how the program is compiled."
+        if known:
+            return text
+        return (
+            f"{text} No compile_commands.json says how the program is compiled: -D gives a define that is "
+            "missing, --source-dir a tree with that file, or with the headers."
+        )
     if search.sites:
         where = search.sites[0]
         return (

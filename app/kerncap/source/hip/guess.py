@@ -17,8 +17,11 @@ _MISSING = re.compile(r"fatal error: '([^']+)' file not found")
 _ATTEMPTS = 24
 
 
-def guess_command(request: SourceRequest, file: Path, files: Sequence[Path]) -> tuple[CompileCommand, Probe]:
-    """`-x hip -O3` with the user's defines, and the include directories that the sources turn out to need.
+def guess_command(
+    request: SourceRequest, file: Path, files: Sequence[Path], debug: bool
+) -> tuple[CompileCommand, Probe]:
+    """`-x hip -O3` (and `-g`: `debug`) with the user's defines, and the include directories that the sources
+    turn out to need. What is compiled with -g may have its instructions in another order.
 
     A header that is not found is looked for in the tree: its directory becomes an -I. HIP's own, where this
     machine has none, are kerncap's. Raises CompileError where the file does not compile even so.
@@ -30,6 +33,7 @@ def guess_command(request: SourceRequest, file: Path, files: Sequence[Path]) -> 
             "-x",
             "hip",
             "-O3",
+            *(["-g"] if debug else []),
             *(f"-I{i}" for i in includes),
             *(f"-D{d}" for d in request.defines),
         ]
