@@ -17,7 +17,9 @@ using namespace abi;  // NOLINT: the ABI's own names
 namespace {
 
 constexpr std::uint64_t kInjected = 0x6b65726e63617021;  // reserved2 of a barrier packet of ours
-constexpr std::uint64_t kSampleBatches = 64;             // one in so many is timed for LiveHeader::own_ns
+// Of each queue so many are timed for LiveHeader::own_ns, and then one in so many, which stands for all of
+// them. What a kernel's first dispatch takes is added as it is: it happens once.
+constexpr std::uint64_t kSampleBatches = 64;
 
 constexpr std::uint16_t kBarrierHeader = HSA_PACKET_TYPE_BARRIER_AND | 1 << HSA_PACKET_HEADER_BARRIER |
                                          HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
@@ -54,8 +56,10 @@ void InterceptQueue::on_packets(const void* packets, std::uint64_t count, std::u
     return;
   }
   self->busy_.store(true, std::memory_order_seq_cst);
-  const bool sample = self->batches_++ % kSampleBatches == 0;
+  const std::uint64_t nth = self->batches_++;
+  const bool sample = nth < kSampleBatches || nth % kSampleBatches == 0;
   const std::uint64_t began = sample ? live::monotonic_ns() : 0;
+  self->first_ns_ = 0;
   const auto* batch = static_cast<const Packet*>(packets);
   CaptureController& controller = self->process_.captures;
   controller.poll();
@@ -68,7 +72,8 @@ void InterceptQueue::on_packets(const void* packets, std::uint64_t count, std::u
     count = self->out_.size();
   }
   if (sample) {
-    self->process_.live->header().own_ns.fetch_add((live::monotonic_ns() - began) * kSampleBatches,
+    const std::uint64_t took = live::monotonic_ns() - began - self->first_ns_;
+    self->process_.live->header().own_ns.fetch_add(nth < kSampleBatches ? took : took * kSampleBatches,
                                                    std::memory_order_relaxed);
   }
   if (count != 0) writer(packets, count);
@@ -90,7 +95,13 @@ Kernel* InterceptQueue::kernel_of(std::uint64_t object) {
 std::uint32_t InterceptQueue::row_of(Kernel* kernel) {
   if (kernel == nullptr) return 0;
   const std::uint32_t row = kernel->row.load(std::memory_order_acquire);
-  return row != 0 ? row - 1 : process_.first_dispatch(*kernel);
+  if (row != 0) return row - 1;
+  const std::uint64_t began = live::monotonic_ns();
+  const std::uint32_t made = process_.first_dispatch(*kernel);
+  const std::uint64_t took = live::monotonic_ns() - began;
+  first_ns_ += took;
+  process_.live->header().own_ns.fetch_add(took, std::memory_order_relaxed);
+  return made;
 }
 
 void InterceptQueue::count_only(const Packet* packets, std::uint64_t count) {

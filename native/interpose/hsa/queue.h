@@ -76,6 +76,7 @@ class InterceptQueue {
   std::atomic<bool> busy_{false};  // in on_packets
   std::vector<Packet> out_;
   std::uint64_t batches_ = 0;
+  std::uint64_t first_ns_ = 0;  // that first dispatches of kernels took in this batch
   // The last captures hold on this queue: its id, and the signal that says that what was before it is done.
   std::atomic<std::uint64_t> held_by_{0};
   abi::hsa_signal_t marker_{};
