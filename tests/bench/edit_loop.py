@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from bench.report import Report, median, spread
+from kerncap.core.build.compile_file import VARIANT
 from kerncap.core.extract.extract import extract
-from kerncap.core.extract.reproducer import VARIANT
 from kerncap.core.loop.events import Event, Finished, Watching
 from kerncap.core.loop.session import open_loop
 from kerncap.demo import build

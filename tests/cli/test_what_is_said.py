@@ -71,6 +71,10 @@ def test_force_keeps_what_somebody_has_worked_on(tmp_path: Path) -> None:
         return list(document(*words, "--", program, cwd=tmp_path)["warnings"])
 
     assert again() == again() == []  # nothing was done in it: it is replaced
+    assert (tmp_path / "a/vfs.yaml").is_file()
+    without = ["extract", "advance", "-o", "a", "--force", "--language", "none"]
+    assert document(*without, "--", program, cwd=tmp_path)["warnings"] == []  # a reproducer without one, too
+    again()
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     present = present_sources(tmp_path / "a")
     present.pop("compile.json")
@@ -303,3 +307,60 @@ def test_where_nothing_was_dispatched_nothing_is_said_of_times(tmp_path: Path) -
     said = kerncap("profile", "--", "true", cwd=tmp_path).stdout
     assert "0 dispatches of 0 kernels" in said
     assert "simulated" not in said
+
+
+def test_nothing_is_added_to_a_capture(advance: Path, tmp_path: Path) -> None:
+    before = sorted(path.name for path in advance.rglob("*"))
+    for place in (advance, advance / "capture"):
+        error = kerncap("replay", str(advance), "--dump", str(place), cwd=tmp_path, code=2).stderr
+        assert f"{place} holds a capture, and nothing is added to it" in error
+    assert sorted(path.name for path in advance.rglob("*")) == before
+
+
+def test_what_a_variable_names_and_is_not_there(
+    edited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = kerncap("replay", str(edited), cwd=tmp_path, code=4, env={"KERNCAP_DEVICE": "foo"}).stderr
+    assert "device 'foo' (KERNCAP_DEVICE) is not known" in said
+    said = kerncap(
+        "profile", "--", "true", cwd=tmp_path, code=4, env={"KERNCAP_DEVICE": "sim:gfx942x999"}
+    ).stderr
+    assert "device 'sim:gfx942x999' (KERNCAP_DEVICE): 1 to" in said
+    said = kerncap("doctor", cwd=tmp_path, env={"ROCM_PATH": "/nowhere"}).stdout
+    if "ROCm" in said and "no ROCm" in said:
+        assert "no ROCm in /nowhere (ROCM_PATH), nor in /opt/rocm" in said
+    edit(edited, EDITED, EDITED + " 1.0f +")
+    words = [sys.executable, "-m", "kerncap.cli.recompile", str(edited)]
+    environment = {**os.environ, "PYTHONPATH": str(APP), "KERNCAP_CLANG": "/nowhere/clang"}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "KERNCAP_CLANG names /nowhere/clang, which is no program here" in done.stderr
+
+
+def test_a_reproducer_that_lost_its_compile_command(edited: Path, tmp_path: Path) -> None:
+    (edited / "compile.json").unlink()
+    said = kerncap("watch", str(edited), "--once", cwd=tmp_path, code=2).stderr
+    assert "has lost its compile.json, which says how kernel_variant.cpp is compiled: extract" in said
+
+
+def test_a_variant_that_does_not_build_ends_recompile_as_watch(edited: Path, tmp_path: Path) -> None:
+    edit(edited, EDITED, "nonsense " + EDITED)
+    words = [sys.executable, "-m", "kerncap.cli.recompile", str(edited)]
+    done = subprocess.run(
+        words, env={**os.environ, "PYTHONPATH": str(APP)}, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 2
+    assert "unknown type name 'nonsense'" in done.stderr or "nonsense" in done.stderr
+    kerncap("watch", str(edited), "--once", cwd=tmp_path, code=2)
+
+
+def test_what_a_capture_takes_on_disk_is_the_same_everywhere(tmp_path: Path) -> None:
+    program = str(build_program("in_place").executable)
+    made = document("extract", "advance", "-o", "isolated/a", "--", program, cwd=tmp_path)
+    (listed,) = document("list", cwd=tmp_path)["captures"]
+    assert listed["bytes_on_disk"] == made["bytes_on_disk"]
+
+
+def test_a_region_that_there_is_not(advance: Path, tmp_path: Path) -> None:
+    said = kerncap("validate", str(advance), "--dtype", "99=f32", cwd=tmp_path, code=2).stderr
+    assert re.search(r"there is no region 99 in the capture; it has 1(, \d+)*\n", said)

@@ -155,6 +155,8 @@ void damaged(const Machine& m, const char* path) {
   std::vector<char> other = good;
   other[48] = 0x36;  // EF_AMDGPU_MACH of gfx1030
   FAILS(HSA_STATUS_ERROR_INCOMPATIBLE_ARGUMENTS, load(other));
+  other[48] = 0x3f;  // of gfx90a
+  FAILS(HSA_STATUS_ERROR_INCOMPATIBLE_ARGUMENTS, load(other));
   other = good;
   other[18] = 62;  // x86-64
   FAILS(HSA_STATUS_ERROR_INVALID_CODE_OBJECT, load(other));

@@ -201,6 +201,7 @@ def test_loading(workshop: Workshop) -> None:
         r"cannot load code object memory://.*ffffffff.*\badd\b|cannot load.*\badd\b.*ffffffff", output
     )
     assert "another processor (EF_AMDGPU_MACH 0x036), and the device is gfx942" in output
+    assert "it is for gfx90a, and the device is gfx942" in output
 
 
 @pytest.mark.parametrize("what", ["null", "past_the_end", "freed", "host", "code", "trap", "time", "packet"])

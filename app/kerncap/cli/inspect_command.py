@@ -136,6 +136,8 @@ def _file(path: Path, as_json: bool) -> int:
         if rows:
             table = plain_table([*(heading for heading, _ in columns), "kernel"], rows)
             say("\n".join("  " + line for line in table.splitlines()))
+        elif not document["problem"]:
+            say("  no kernel")
         for variable in document["variables"]:
             say(f"  variable {one_line(variable['demangled'])}: {variable['bytes']} bytes")
     for text in texts:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import kerncap
+from kerncap.core.build.compile_file import VARIANT
 from kerncap.core.build.recompile import recompile
 from kerncap.core.device.devices import Device, resolve_device
 from kerncap.core.errors import KerncapError, WorkloadError
-from kerncap.core.extract.reproducer import VARIANT
 from kerncap.core.files import json_text
 from kerncap.core.judge.wording import element_text
 from kerncap.core.program.profile import ProfileReport

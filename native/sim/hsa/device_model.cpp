@@ -90,4 +90,11 @@ const DeviceModel& device_model(Arch arch) {
   return kGfx942;
 }
 
+const DeviceModel* model_of_machine(std::uint32_t machine) {
+  for (const DeviceModel* model : {&kGfx90a, &kGfx942, &kGfx1100}) {
+    if (model->elf_machine == machine) return model;
+  }
+  return nullptr;
+}
+
 }  // namespace kerncap::sim::rt

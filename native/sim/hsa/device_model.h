@@ -37,5 +37,7 @@ struct DeviceModel {
 };
 
 const DeviceModel& device_model(Arch arch);
+// The one with this EF_AMDGPU_MACH; nullptr: none that is known.
+const DeviceModel* model_of_machine(std::uint32_t machine);
 
 }  // namespace kerncap::sim::rt

@@ -252,10 +252,15 @@ void copy_debug(const ElfImage& image, LoadedCodeObject* object) {
 bool is_compatible(const DeviceModel& model, std::uint32_t flags, std::string* why) {
   const std::uint32_t machine = flags & kMachineMask;
   if (machine != model.elf_machine && (machine != model.elf_generic_machine || machine == 0)) {
-    char text[128];
-    std::snprintf(text, sizeof text,
-                  "it is for another processor (EF_AMDGPU_MACH 0x%03x), and the device is %s", machine,
-                  model.name);
+    const DeviceModel* const meant = model_of_machine(machine);
+    char text[160];
+    if (meant != nullptr) {
+      std::snprintf(text, sizeof text, "it is for %s, and the device is %s", meant->name, model.name);
+    } else {
+      std::snprintf(text, sizeof text,
+                    "it is for another processor (EF_AMDGPU_MACH 0x%03x), and the device is %s", machine,
+                    model.name);
+    }
     *why = text;
     return false;
   }

@@ -18,6 +18,7 @@ from kerncap.core.native import SIM_HIP
 NAME = "compile.json"
 SCHEMA = "kerncap-compile/1"
 OVERLAY = "vfs.yaml"
+VARIANT, VARIANT_CUDA, VARIANT_TRITON = "kernel_variant.cpp", "kernel_variant.cu", "kernel_variant.py"
 OUTPUT = "optimized.hsaco"
 OUTPUT_CUDA = "optimized.cubin"
 PRISTINE = Path("capture") / "source"  # the copies as they were, for patches
@@ -114,6 +115,15 @@ class CompileFile:
                 f"{directory} is no directory: name a reproducer, as `kerncap extract` writes it."
             )
         if not path.is_file():
+            variant = next(
+                (name for name in (VARIANT, VARIANT_CUDA, VARIANT_TRITON) if (directory / name).is_file()),
+                None,
+            )
+            if variant is not None:
+                raise UsageError(
+                    f"{directory} has lost its {NAME}, which says how {variant} is compiled: extract the "
+                    "kernel again."
+                )
             raise UsageError(
                 f"{directory} has no {NAME}: there is nothing to recompile. Its README.md says why its "
                 "kernel has no source."

@@ -33,7 +33,7 @@ class CompileError(KerncapError):
     them.
     """
 
-    exit_code = 1
+    exit_code = 2
 
     def __init__(self, message: str, output: str = "", **details: object) -> None:
         super().__init__(message, output=output, **details)
@@ -173,6 +173,10 @@ def resolve_compiler(arguments: Sequence[str], directory: Path, named: bool = Tr
     """
     override = os.environ.get("KERNCAP_CLANG")
     if override:
+        if _executable(override, directory) is None:
+            raise DeviceError(
+                f"KERNCAP_CLANG names {override}, which is no program here.", missing="compiler"
+            )
         chosen = _classify((override,), "")
         return chosen if rocm_clang() else replace(chosen, extra=_WITHOUT_ROCM)
     words, _ = split_compiler(arguments)

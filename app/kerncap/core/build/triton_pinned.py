@@ -8,12 +8,11 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-from kerncap.core.build.compile_file import PRISTINE
+from kerncap.core.build.compile_file import PRISTINE, VARIANT_TRITON
 from kerncap.core.capture.reading import read_capture
 from kerncap.core.triton import triton_record
 from kerncap.core.triton.triton_launch import programs
 
-VARIANT = "kernel_variant.py"
 # The options that are tuned; `pinned()` has them beside the constexprs.
 TUNED_OPTIONS = ("num_warps", "num_stages", "waves_per_eu", "num_ctas", "maxnreg")
 _GROUPS = ("constexprs", "options")  # whose names need no group before them
@@ -65,7 +64,7 @@ def read_pinned(directory: Path) -> Pinned | None:
 def pinned_changes(directory: Path) -> tuple[tuple[Change, ...], str]:
     """`Pinned.changes` and `Pinned.problem` of a reproducer as it stands; none where it has no source."""
     texts = []
-    for path in (directory / PRISTINE / VARIANT, directory / VARIANT):
+    for path in (directory / PRISTINE / VARIANT_TRITON, directory / VARIANT_TRITON):
         try:
             texts.append(path.read_text("utf-8"))
         except FileNotFoundError:
@@ -76,7 +75,7 @@ def pinned_changes(directory: Path) -> tuple[tuple[Change, ...], str]:
         before = entries(texts[0])
         after = entries(texts[1])
     except ValueError as error:
-        return (), f"pinned() in {VARIANT} cannot be read: {error}"
+        return (), f"pinned() in {VARIANT_TRITON} cannot be read: {error}"
     names = list(before) + [name for name in after if name not in before]
     pairs = ((name, before.get(name, ""), after.get(name, "")) for name in names)
     return tuple(Change(*pair) for pair in pairs if pair[1] != pair[2]), ""

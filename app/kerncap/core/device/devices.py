@@ -169,25 +169,29 @@ def _known() -> str:
     return "\n".join(lines)
 
 
-def parse_device(text: str) -> Device:
-    """A device from its name, whether or not it is here. Raises DeviceError for a name that is none."""
+def parse_device(text: str, variable: str | None = None) -> Device:
+    """A device from its name, which the environment variable `variable` may have given, whether or not it is
+    here. Raises DeviceError for a name that is none.
+    """
+    named = f"device {text!r}" + (f" ({variable})" if variable else "")
     sim = _SIM.match(text)
     if sim and sim[1] in SIM_ARCHES:
         count = int(sim[2] or 1)
         if not 1 <= count <= MAX_SIM_DEVICES:
-            raise DeviceError(f"device {text!r}: 1 to {MAX_SIM_DEVICES} devices can be simulated")
+            raise DeviceError(f"{named}: 1 to {MAX_SIM_DEVICES} devices can be simulated")
         return Device("sim", sim[1], None, count)
     real = _REAL.match(text)
     if real:
         return Device(real[1], None, None if real[2] is None else int(real[2]))
-    raise DeviceError(f"device {text!r} is not known. Known here:\n{_known()}")
+    raise DeviceError(f"{named} is not known. Known here:\n{_known()}")
 
 
 def resolve_device(text: str | None = None) -> Device:
     """The device to use: `text`, else KERNCAP_DEVICE, else `auto`. Raises DeviceError where it cannot be
     used.
     """
-    wanted = text if text is not None else os.environ.get("KERNCAP_DEVICE") or "auto"
+    told = os.environ.get("KERNCAP_DEVICE") if text is None else None
+    wanted = text if text is not None else told or "auto"
     if wanted == "auto":
         for found in list_devices():
             if found.usable:
@@ -195,7 +199,7 @@ def resolve_device(text: str | None = None) -> Device:
                 one = found.device
                 return one if one.kind == "sim" else Device(one.kind, one.arch)
         raise DeviceError(f"no device can be used here:\n{_known()}")
-    device = parse_device(wanted)
+    device = parse_device(wanted, "KERNCAP_DEVICE" if told else None)
     problem = _problem(device)
     if problem is None and device.kind != "sim":
         device = Device(device.kind, real_arches(device.kind)[device.index or 0], device.index)

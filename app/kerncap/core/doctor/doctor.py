@@ -92,9 +92,9 @@ def rocm_checks(environment: Mapping[str, str], root: Path = Path("/")) -> list[
         version = install.version or "of a version that it does not tell"
         checks.append(Check("rocm", OK, f"ROCm {version} in {install.path}"))
     if not found:
-        checks.append(
-            Check("rocm", NOTE, "no ROCm in /opt/rocm", "where it is elsewhere, name it in ROCM_PATH")
-        )
+        named = environment.get("ROCM_PATH")
+        looked = f"no ROCm in {named} (ROCM_PATH), nor in /opt/rocm" if named else "no ROCm in /opt/rocm"
+        checks.append(Check("rocm", NOTE, looked, "where it is elsewhere, name it in ROCM_PATH"))
     runtimes = rocm_install.runtimes(environment, root)
     for path in runtimes["hip"]:
         checks.append(Check("runtime", OK, f"HIP: {path}"))

@@ -212,7 +212,7 @@ def finish(
         block=capture.dispatch.workgroup,
         regions=document["memory"]["regions"],
         bytes=capture.pre_bytes,
-        bytes_on_disk=disk_bytes(where),
+        bytes_on_disk=disk_bytes(partial),
         changed_bytes=document["memory"]["changed_bytes"],
         snapshot_s=snapshot_s,
         source=source,

@@ -19,6 +19,8 @@ from kerncap.core.build.compile_file import (
     OUTPUT_CUDA,
     OVERLAY,
     PRISTINE,
+    VARIANT,
+    VARIANT_CUDA,
     CompileFile,
     layout_of,
     part_of_kerncap,
@@ -42,8 +44,6 @@ from kerncap.core.scratch import scratch
 from kerncap.core.triton import triton_record
 from kerncap.core.units import size
 
-VARIANT = "kernel_variant.cpp"
-VARIANT_CUDA = "kernel_variant.cu"
 _SYSTEM = ("/usr", "/lib", "/lib64", "/opt/rocm", "/opt/amdgpu", "/opt/nvidia", "/opt/cuda")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kerncap.core.build.compile_command import CompileCommand
-from kerncap.core.build.compile_file import PRISTINE, CompileFile, layout_of
+from kerncap.core.build.compile_file import PRISTINE, VARIANT_TRITON, CompileFile, layout_of
 from kerncap.core.build.recompile import recompile
 from kerncap.core.build.toolchain import CompileError
 from kerncap.core.capture.reading import read_capture
@@ -18,8 +18,6 @@ from kerncap.core.scratch import scratch
 from kerncap.core.triton.triton_descriptors import captured_note
 from kerncap.core.triton.triton_launch import programs
 from kerncap.core.triton.triton_record import TritonRecord
-
-VARIANT = "kernel_variant.py"
 
 
 def write_triton(
@@ -48,7 +46,7 @@ def write_triton(
         for target in (out / copy, out / PRISTINE / copy):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, "utf-8", "surrogateescape")
-    unit = next(original for original, copy in made.originals.items() if copy == VARIANT)
+    unit = next(original for original, copy in made.originals.items() if copy == VARIANT_TRITON)
     command = CompileCommand(
         Path(record.triton_root), (record.python, "-m", "triton"), unit, None, f"Triton {record.triton}"
     )
@@ -57,7 +55,7 @@ def write_triton(
         captured.target,
         command,
         made.originals,
-        VARIANT,
+        VARIANT_TRITON,
         unit.parent,
         layout_of(captured.kernel(facts.symbol)),
     )
@@ -75,11 +73,11 @@ def write_triton(
     ] + notes
     return ReproducerInfo(
         language,
-        VARIANT,
+        VARIANT_TRITON,
         tuple(made.texts),
         None,
         rebuilt,
-        f"{VARIANT}:{made.line}",
+        f"{VARIANT_TRITON}:{made.line}",
         tuple(notes),
     )
 

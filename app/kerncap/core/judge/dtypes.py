@@ -317,7 +317,9 @@ def _declared_address(capture: Capture, key: int | str) -> int:
     for region in capture.regions:
         if region.id == int(key):
             return region.address
-    raise UsageError(f"there is no region {key} in the capture")
+    there = ", ".join(str(region.id) for region in sorted(capture.regions, key=lambda r: r.id)[:20])
+    more = f" and {len(capture.regions) - 20} more" if len(capture.regions) > 20 else ""
+    raise UsageError(f"there is no region {key} in the capture; it has {there or 'none'}{more}")
 
 
 def _pointers(capture: Capture, kernel: Kernel) -> list[tuple[int, int]]:

@@ -6,13 +6,24 @@ import itertools
 import os
 from pathlib import Path
 
-from kerncap.core.build.compile_file import NAME, OUTPUT, OUTPUT_CUDA
+from kerncap.core.build.compile_file import NAME, OUTPUT, OUTPUT_CUDA, OVERLAY, CompileFile
 from kerncap.core.errors import KerncapError
-from kerncap.core.loop.history import captured_sources, edited_copies
+from kerncap.core.loop.history import edited_copies
 from kerncap.core.loop.iterations import FOLDER
 
 # What kerncap and `make` write beside what an extraction wrote.
-_MADE = {NAME, OUTPUT, OUTPUT_CUDA, FOLDER, "Makefile", "README.md", "capture", "build", "__pycache__"}
+_MADE = {
+    NAME,
+    OUTPUT,
+    OUTPUT_CUDA,
+    OVERLAY,
+    FOLDER,
+    "Makefile",
+    "README.md",
+    "capture",
+    "build",
+    "__pycache__",
+}
 
 
 def worked_on(directory: Path, fresh: Path) -> str | None:
@@ -25,16 +36,16 @@ def worked_on(directory: Path, fresh: Path) -> str | None:
             return "attempts"
     except OSError:
         pass
-    captured: dict[str, bytes] = {}
+    copies: list[str] = []
     if (directory / NAME).exists():
         try:
-            captured, edited = captured_sources(directory), edited_copies(directory)
+            copies, edited = list(CompileFile.read(directory).files.values()), edited_copies(directory)
         except (KerncapError, OSError):
             return "sources that cannot be compared"
         if edited:
             return "edited sources"
     try:
-        known = {*os.listdir(fresh), *_MADE, *(Path(name).parts[0] for name in captured)}
+        known = {*os.listdir(fresh), *_MADE, *(Path(name).parts[0] for name in copies)}
         foreign = sorted(name for name in os.listdir(directory) if name not in known)
     except OSError:
         return "files that cannot be listed"

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kerncap.core.capture.reading import read_capture
+from kerncap.core.capture.reading import has_traces, read_capture
 from kerncap.core.device.devices import Device
 from kerncap.core.errors import InconclusiveError, UsageError, unwritable
 from kerncap.core.files import A_DIRECTORY, what_is, write_json
@@ -251,6 +251,10 @@ def replay(
     if dump is not None and what_is(dump) not in ("", A_DIRECTORY):
         raise UsageError(
             f"{os.fspath(dump)} is {what_is(dump)}; the memory is written to a directory (--dump)"
+        )
+    if dump is not None and (has_traces(Path(dump)) or has_traces(Path(dump, "capture"))):
+        raise UsageError(
+            f"{os.fspath(dump)} holds a capture, and nothing is added to it; name another directory (--dump)"
         )
     own = None
     if replayer is None:

@@ -75,9 +75,10 @@ def device_for(capture: Capture, wanted: str | Device | None = None) -> Device:
     """
     if isinstance(wanted, Device):
         return wanted
-    text = wanted or os.environ.get("KERNCAP_DEVICE")
+    told = os.environ.get("KERNCAP_DEVICE") if not wanted else None
+    text = wanted or told
     if text and text != "auto":
-        return parse_device(text)
+        return parse_device(text, "KERNCAP_DEVICE" if told else None)
     kind, arch = capture.device_kind, capture.device.name
     if kind == "cuda" or (kind == "rocm" and arch in real_arches("rocm")):
         return Device(kind, arch)

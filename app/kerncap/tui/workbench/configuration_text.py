@@ -7,7 +7,8 @@ from itertools import product
 
 from rich.cells import cell_len
 
-from kerncap.core.build.triton_pinned import TUNED_OPTIONS, VARIANT, Pinned
+from kerncap.core.build.compile_file import VARIANT_TRITON
+from kerncap.core.build.triton_pinned import TUNED_OPTIONS, Pinned
 from kerncap.core.loop.candidates import CandidateResult, cached_text, edited_text
 from kerncap.tui.widgets.line_table import fitted
 from kerncap.tui.workbench.configuration import Configuration
@@ -40,7 +41,7 @@ def report(found: Configuration | None, width: int, height: int) -> list[Line]:
 
 
 def _pinned(pinned: Pinned, width: int) -> list[Line]:
-    lines = fold([("pinned", "heading"), (f"  what ran; pinned() in {VARIANT} has it", "dim")], width)
+    lines = fold([("pinned", "heading"), (f"  what ran; pinned() in {VARIANT_TRITON} has it", "dim")], width)
     lines += _labelled("grid", [" x ".join(map(str, pinned.grid)) + " programs"], width)
     lines += _labelled("constexprs", _pairs(pinned.constexprs), width)
     tuned = {name: text for name, text in pinned.options.items() if name in TUNED_OPTIONS}
