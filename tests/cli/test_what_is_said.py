@@ -364,3 +364,13 @@ def test_what_a_capture_takes_on_disk_is_the_same_everywhere(tmp_path: Path) -> 
 def test_a_region_that_there_is_not(advance: Path, tmp_path: Path) -> None:
     said = kerncap("validate", str(advance), "--dtype", "99=f32", cwd=tmp_path, code=2).stderr
     assert re.search(r"there is no region 99 in the capture; it has 1(, \d+)*\n", said)
+
+
+def test_a_store_outside_of_the_capture_has_no_value_that_it_should_have(
+    advance: Path, tmp_path: Path
+) -> None:
+    variant = rebuilt(advance, EDITED, "x[n + 7] = 1.0f; " + EDITED, str(tmp_path / "beyond.hsaco"))
+    said = kerncap("validate", str(advance), "--hsaco", variant, "--strict", cwd=tmp_path, code=1).stdout
+    (row,) = (line for line in said.splitlines() if "a store outside of every captured region" in line)
+    assert " outside " in row
+    assert "should be" not in row

@@ -48,6 +48,9 @@ def show(document: dict[str, Any]) -> None:
     rows = []
     for region in bad[:_MOST_REGIONS]:
         first = element_text(region["first"]) if region["first"] is not None else None
+        if region["id"] == 0:  # what lies there in a replay says nothing
+            region = {**region, "bytes": "outside"}
+            first = "a store outside of every captured region"
         values = [*(region[key] for key in keys), first]
         rows.append(["-" if v is None else f"{v:.4g}" if isinstance(v, float) else str(v) for v in values])
     say(plain_table(headings, rows))
