@@ -261,7 +261,7 @@ async def test_a_session_is_resumed_with_its_attempts(out: Path) -> None:
         assert bench.rows() == before
         assert "2 attempts of earlier sessions" in bench.told
         assert fake.times == 0  # the source has been tried
-        assert bench.app.remembered.get("resume.workbench") == str(out)
+        assert bench.screen.seen() == {"workbench": str(out)}
         bench.edit("i + 1 <= n", "i + 2 <= n + 1")
         await bench.attempts(3)
 
@@ -275,7 +275,6 @@ async def test_esc_goes_back_and_never_quits(out: Path) -> None:
         await bench.until(lambda: bench.fake.closed, "the end of the bench")
         await bench.pilot.press("escape")
         assert bench.app.is_running
-        assert bench.app.remembered.get("resume.workbench") is None
     async with workbench(out) as bench:  # the only screen: nothing to go back to
         await bench.pilot.press("escape", "escape")
         assert bench.app.is_running

@@ -30,6 +30,7 @@ class State(Enum):
     FAILED = "failed"
 
 
+NOT_STARTED = "not started"  # the outcome of a program that could not be
 _NOTHING = Board()
 _SHORT_S = 1.0  # what starting the interposer takes is no share of so short a run that would tell anything
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -62,8 +62,15 @@ class KerncapScreen(Screen[None]):
         """A sentence in the status line; it stays for some seconds, or until the next where `lasting`."""
         self.query_one(StatusLine).tell(text, severity, lasting=lasting)
 
+    def seen(self) -> dict[str, Any]:
+        """What of it the next session is to go on with, if this one is cut off now: JSON values.
+
+        `workbench`: a reproducer's directory. `command`, `variables`, `running`: a program and its state.
+        """
+        return {}
+
     def close_down(self) -> None:
-        """The application ends (quit, SIGHUP, SIGTERM): end child processes, remember what is to be resumed.
+        """The application ends (quit, SIGHUP, SIGTERM): end child processes.
 
         Called in the event loop's thread, top screen first; it must take two seconds at most, and neither
         draw nor wait for a worker.

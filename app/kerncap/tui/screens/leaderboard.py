@@ -15,7 +15,7 @@ from textual.timer import Timer
 from kerncap.core.program.device_words import words_of_devices
 from kerncap.tui.actions import bindings
 from kerncap.tui.leaderboard.detail import DetailPane
-from kerncap.tui.leaderboard.header import BoardHeader, Heading, State
+from kerncap.tui.leaderboard.header import NOT_STARTED, BoardHeader, Heading, State
 from kerncap.tui.leaderboard.hints import hint
 from kerncap.tui.leaderboard.keys import ACTIONS, GROUP
 from kerncap.tui.leaderboard.panes import FilterLine, OutputPane
@@ -137,6 +137,14 @@ class LeaderboardScreen(KerncapScreen):
             shown = room[name] if wish == "auto" else wish == "on"
             self.query_one(kind).display = shown and height >= FLAT
 
+    def seen(self) -> dict[str, Any]:
+        """The program, unless it could not be started."""
+        command = self.command
+        if command is None or self._heading.outcome == NOT_STARTED:
+            return {}
+        variables = [list(pair) for pair in command.variables]
+        return {"command": list(command.arguments), "variables": variables, "running": self.running}
+
     def close_down(self) -> None:
         """The program ends with us."""
         if self.program is not None:
@@ -234,7 +242,7 @@ class LeaderboardScreen(KerncapScreen):
     @on(ProgramFailed)
     def _failed(self, message: ProgramFailed) -> None:
         if message.run == self._runs:
-            self._show_heading(state=State.FAILED, outcome="not started")
+            self._show_heading(state=State.FAILED, outcome=NOT_STARTED)
             self.tell(sentences(message.sentence, "R names another program"), "error", lasting=True)
 
     def _has_output(self) -> bool:

@@ -127,7 +127,6 @@ class Commands(ConfigurationCommands):
         elif self.marked is not None or self.shown.sides is not None:
             self._unmark()
         elif len(self.app.screen_stack) > 1:
-            self.kerncap.remembered.set("resume.workbench", None)
             self.dismiss()
 
     # Panes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -68,7 +68,6 @@ class WorkbenchScreen(Commands):
         self.chosen_pane = pane if pane in PANES else "source"
         self.views.choose(self.chosen_pane)
         self.table.focus()
-        self.kerncap.remembered.set("resume.workbench", str(self.directory))
         self.engine = Engine(
             self.directory,
             self.device,
@@ -86,6 +85,10 @@ class WorkbenchScreen(Commands):
             self._run_of_candidates.cancel()
         if self.engine is not None:
             threading.Thread(target=self.engine.close, daemon=True).start()
+
+    def seen(self) -> dict[str, Any]:
+        """The reproducer: its attempts are on disk."""
+        return {"workbench": str(self.directory)}
 
     def close_down(self) -> None:
         """The application ends; attempts are kept, so that the session can be resumed."""
