@@ -244,7 +244,7 @@ class KerncapApp(KeysInOrder):
         from kerncap.tui.screens.help import HelpScreen
 
         if not isinstance(self.screen, HelpScreen):
-            self.push_screen(HelpScreen(getattr(self.screen, "GROUP", "")))
+            self.push_screen(HelpScreen(self.screen))
 
     def action_palette(self) -> None:
         """Every action by name."""

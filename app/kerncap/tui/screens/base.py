@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from textual.app import ComposeResult
@@ -13,6 +14,7 @@ from kerncap.tui.services.trouble import sentences
 from kerncap.tui.widgets.bars import KeyBar, Severity, StatusLine
 
 if TYPE_CHECKING:
+    from kerncap.tui.actions import Action
     from kerncap.tui.app import KerncapApp
 
 T = TypeVar("T")
@@ -61,6 +63,12 @@ class KerncapScreen(Screen[None]):
     def tell(self, text: str, severity: Severity = "information", *, lasting: bool = False) -> None:
         """A sentence in the status line; it stays for some seconds, or until the next where `lasting`."""
         self.query_one(StatusLine).tell(text, severity, lasting=lasting)
+
+    def fitting(self, actions: Sequence[Action]) -> Sequence[Action]:
+        """Those of the screen's actions that are of use on what it shows, the most useful first: for the key
+        bar, help and the palette. A key of another one still says why it does nothing.
+        """
+        return actions
 
     def seen(self) -> dict[str, Any]:
         """What of it the next session is to go on with, if this one is cut off now: JSON values.

@@ -54,8 +54,10 @@ class Commands(ConfigurationCommands):
 
     def action_build(self) -> None:
         """An attempt with the source as it stands."""
-        if self.no_source():
-            return
+        if not self.no_source():
+            self._start()
+
+    def _start(self) -> None:
         self.trouble = ""
         self.began = self.kerncap.clock()
         if self.engine is not None:
@@ -99,7 +101,10 @@ class Commands(ConfigurationCommands):
 
     def _again(self, step: str, mode: str) -> None:
         number = self.table.number
-        if number is None:
+        stands = self.engine is None or not self.engine.alive
+        if self.replay_only and (number is None or stands):  # there is nothing to build: a run of all steps
+            self._start()
+        elif number is None:
             self.tell("There is no attempt yet: b builds.", "warning")
         elif self.engine is None or not self.engine.alive:
             self.tell("The loop does not run: b starts it.", "warning")
@@ -308,9 +313,13 @@ class Commands(ConfigurationCommands):
             self.views.view("diff").scroll_to(0, 0, animate=False)
         self.views.draw()
 
-    @work(thread=True, exclusive=True, group="patch", exit_on_error=False)
     def action_patch(self) -> None:
         """Writes the change as a patch."""
+        if not self.no_source():
+            self._patch()
+
+    @work(thread=True, exclusive=True, group="patch", exit_on_error=False)
+    def _patch(self) -> None:
         from kerncap.core.build.patch import NAME, write_patch
 
         try:
