@@ -222,7 +222,7 @@ async def test_c_gives_a_wrong_attempt_no_speed(out: Path) -> None:
         await bench.pilot.press("c")
         await bench.until(lambda: bench.screen.shown.sides is not None, "the comparison")
         text = bench.shows("diff")
-        assert "attempt 2 is FAIL: only right results have a speed." in text
+        assert "attempt 2 is FAIL: only right results have a speedup." in text
         assert "takes" not in text
         speedup = next(line for line in text.splitlines() if line.split()[:1] == ["speedup"])
         assert speedup.split() == ["speedup", "1.000x", "-"]
@@ -247,6 +247,19 @@ async def test_P_writes_a_patch_that_git_applies(out: Path, tree: Tree) -> None:
     for arguments in (["init", "-q"], ["apply", str(out / "variant.patch")]):
         subprocess.run(["git", *arguments], cwd=tree.root, check=True, timeout=60)
     assert "i + 1 <= n" in (tree.root / "src/k.hip").read_text()
+
+
+async def test_a_wrong_attempt_has_a_median_and_no_speedup(out: Path) -> None:
+    async with workbench(out, FakeBench(Result(1000), Result(400, "FAIL", failing()))) as bench:
+        await bench.attempts(1)
+        bench.edit("i < n", "i + 1 <= n")
+        await bench.attempts(2)
+        figures = [(text.strip(), style) for text, style in bench.screen.table.row(1)]
+        titles = ["", *(column.title for column in bench.screen.table._columns())]
+        shown = dict(zip(titles, figures, strict=False))
+        assert shown["median"] == ("400 ±2 ns", "dim")
+        assert shown["vs captured"] == shown["vs best"] == ("-", "dim")
+        assert figures[-1] == ("FAIL", "bad")
 
 
 async def test_a_session_is_resumed_with_its_attempts(out: Path) -> None:

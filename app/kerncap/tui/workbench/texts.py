@@ -123,7 +123,7 @@ def compare(sides: Sides, found: Sequence[DiffLine], width: int) -> list[Line]:
     lines.append([("", "")])
     if not (a.passed and b.passed):
         wrong = " and ".join(f"attempt {row.number} is {row.verdict}" for row in (a, b) if not row.passed)
-        lines += [[(part, "bad")] for part in wrap(f"{wrong}: only right results have a speed.", width)]
+        lines += [[(part, "bad")] for part in wrap(f"{wrong}: only right results have a speedup.", width)]
     elif sides.gain is not None:
         text = f"attempt {b.number} takes {1 / sides.gain:.4g} of the time of attempt {a.number}"
         if sides.interval is not None:
