@@ -27,6 +27,11 @@ def by(dimensions: Iterable[int]) -> str:
     return "x".join(map(str, dimensions))
 
 
+def times(count: int) -> str:
+    """ "once", "3 times"."""
+    return "once" if count == 1 else f"{count} times"
+
+
 def many(count: int, what: str) -> str:
     """ "1 dispatch", "2 dispatches"."""
     plural = "" if count == 1 else "es" if what.endswith(("ch", "sh", "s", "x")) else "s"

@@ -504,6 +504,7 @@ class LeaderboardScreen(KerncapScreen):
             self.running,
             self._allocated,
             words_of_devices(self.table.board.devices),
+            lambda: next((k.calls for k in self._latest.kernels if k.id == kernel.id), 0),
         )
 
         def done(directory: Path | None) -> None:
