@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import sys
 import tempfile
 import time
@@ -25,6 +24,7 @@ from kerncap.core.program.profile import ProfileReport
 from kerncap.core.scratch import scratch
 from kerncap.core.units import size
 from kerncap.demo.building import BuiltDemo, build
+from kerncap.demo.calling import first_activate
 from kerncap.demo.edits import HOIST, KERNEL, WRONG, Edit
 
 SCHEMA = "kerncap-demo/1"
@@ -174,10 +174,7 @@ def _clock(story: _Story) -> str:
 def _next() -> str:
     """What to do then, where kerncap is not in PATH too."""
     text = "Next: `kerncap demo --build decoder` and the commands above, or `kerncap tui` on a terminal"
-    activate = Path(sys.executable).with_name("activate")
-    if shutil.which("kerncap") is None and activate.is_file():
-        text += f"; first `. {shlex.quote(str(activate))}`, since kerncap is not in PATH"
-    return f"{text}."
+    return f"{text}{first_activate()}."
 
 
 def run(device: str | None = None, json: bool = False) -> int:

@@ -125,6 +125,7 @@ class KerncapApp(KeysInOrder):
         self.device = device
         self.source_dir = source_dir
         self.guided = guided
+        self.elsewhere = guided  # the working directory is not that in which kerncap was called
         self.workbench = workbench
         self.keymap: dict[str, str] = dict(self.settings.keymap)
         self._problems = list(self.settings.problems)
@@ -223,6 +224,10 @@ class KerncapApp(KeysInOrder):
 
         return Extraction(wanted, post)
 
+    def place(self, path: Path) -> Path:
+        """A path as a person is shown it: in full where the working directory is not theirs."""
+        return path.absolute() if self.elsewhere else path
+
     # Screens
 
     def open_workbench(self, directory: Path | str) -> None:
@@ -235,7 +240,7 @@ class KerncapApp(KeysInOrder):
         """Opens the list of captures below `root` (default: where extractions go)."""
         from kerncap.tui.screens.captures import CapturesScreen
 
-        self.push_screen(CapturesScreen(root or Path("isolated")))
+        self.push_screen(CapturesScreen(root or self.place(Path("isolated"))))
 
     # Actions
 

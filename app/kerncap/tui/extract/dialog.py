@@ -96,12 +96,12 @@ class ExtractDialog(KerncapDialog[Path]):
         self._phase = "form"
         self._before = 0  # launches of the kernel when its dispatch was asked for
         self._then_rerun = False  # once what is under way has been given up
-        from kerncap.core.extract.placing import default_output
-
-        self._output = free_output(default_output(base_name(kernel.name)))
 
     def compose(self) -> ComposeResult:
         """Three pages in one frame."""
+        from kerncap.core.extract.placing import default_output
+
+        output = free_output(self.kerncap.place(default_output(base_name(self._kernel.name))))
         kernel, origin = self._kernel, self._origin
         slowest = slowest_number(kernel)
         which = NEXT if origin.running else NUMBER
@@ -140,7 +140,7 @@ class ExtractDialog(KerncapDialog[Path]):
                             source, placeholder="found by debug information", id="source", compact=True
                         )
                     with self._field("output"):
-                        yield Input(str(self._output), id="output", compact=True)
+                        yield Input(str(output), id="output", compact=True)
                     yield Static("", markup=False, id="room")
                     with self._field("existing"):
                         yield Choice(

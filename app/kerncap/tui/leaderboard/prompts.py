@@ -83,6 +83,7 @@ def _resume(screen: LeaderboardScreen, last: CutOff) -> None:
     if last.command is not None:
         screen.command = last.command
         if not last.is_here():
+            app.elsewhere = True
             try:
                 os.chdir(last.directory)  # where its program is, and its captures are
             except OSError as error:

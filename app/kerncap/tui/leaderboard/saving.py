@@ -70,9 +70,15 @@ def ask_and_save(screen: LeaderboardScreen) -> None:
             return
         screen.tell(f"{len(kernels)} kernels saved: {path.absolute()}")
 
-    name = time.strftime("kernels-%Y%m%d-%H%M%S.json")
+    name = str(screen.kerncap.place(Path(time.strftime("kernels-%Y%m%d-%H%M%S.json"))))
     screen.app.push_screen(
-        AskText("Save to:", name, hint="A name in .csv gives a table.", check=_problem), answered
+        AskText(
+            "Save to:",
+            name,
+            hint="A name in .csv gives a table.",
+            check=_problem,
+        ),
+        answered,
     )
 
 
