@@ -32,7 +32,12 @@ def times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
+def were(count: int) -> str:
+    """ "was" of one, "were" of several."""
+    return "was" if count == 1 else "were"
+
+
 def many(count: int, what: str) -> str:
-    """ "1 dispatch", "2 dispatches"."""
+    """ "1 dispatch", "2 dispatches"; `what` may have words before it: "2 more files"."""
     plural = "" if count == 1 else "es" if what.endswith(("ch", "sh", "s", "x")) else "s"
     return f"{count} {what}{plural}"

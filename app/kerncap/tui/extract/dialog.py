@@ -16,6 +16,7 @@ from textual.widgets import ContentSwitcher, Input, Static
 from kerncap.core.code.names import base_name, one_line
 from kerncap.core.errors import KerncapError
 from kerncap.core.program.device_words import words_of
+from kerncap.core.units import many
 from kerncap.tui.extract.form import (
     NEXT,
     NUMBER,
@@ -354,7 +355,8 @@ def result_text(result: ExtractResult) -> Content:
     source = result.source
     if source.variant:
         more = len(source.files) - 1
-        written = f"{source.language}: {source.variant}" + (f" and {more} more files" if more > 0 else "")
+        written = f"{source.language}: {source.variant}"
+        written += f" and {many(more, 'more file')}" if more > 0 else ""
     else:
         written = f"none: {source.reason}"
     verdict = str(result.baseline.get("verdict", "none"))
@@ -367,7 +369,7 @@ def result_text(result: ExtractResult) -> Content:
         ("grid", words_of(result.arch).launch(result.grid, result.block, " x ")),
         (
             "memory",
-            f"{result.regions} regions, {size_text(result.bytes)} "
+            f"{many(result.regions, 'region')}, {size_text(result.bytes)} "
             f"({size_text(result.bytes_on_disk)} on disk)",
         ),
         (

@@ -13,6 +13,7 @@ from textual.containers import Container, Vertical
 from textual.timer import Timer
 
 from kerncap.core.program.device_words import words_of_devices
+from kerncap.core.units import many
 from kerncap.tui.actions import bindings
 from kerncap.tui.leaderboard.detail import DetailPane
 from kerncap.tui.leaderboard.header import NOT_STARTED, BoardHeader, Heading, State
@@ -223,7 +224,7 @@ class LeaderboardScreen(KerncapScreen):
         seen = self._latest.dispatches
         if not good and not stopped:
             more = "Its last words are in the output pane (o)." if self._has_output() else ""
-            what = f"after {seen} dispatches" if seen else "before any dispatch was seen"
+            what = f"after {many(seen, 'dispatch')}" if seen else "before any dispatch was seen"
             told = sentences(f"The program failed ({outcome}) {what}", message.reason, more)
             self.tell(told, "error", lasting=True)
             if not self.query_one(OutputPane).display and self._has_output():
@@ -231,7 +232,8 @@ class LeaderboardScreen(KerncapScreen):
         elif not seen:
             self.tell(sentences("No dispatch was seen", message.reason), "warning", lasting=True)
         elif message.left:
-            self.tell(f"{message.left} processes that the program started still run.", "warning")
+            still = "still runs" if message.left == 1 else "still run"
+            self.tell(f"{many(message.left, 'process')} that the program started {still}.", "warning")
         elif self._latest.notes:
             self.tell(sentences(*self._latest.notes), "warning", lasting=True)
         self.table.idle_text = "No dispatch was seen."

@@ -18,6 +18,7 @@ from kerncap.core.loop.history import (
     present_sources,
 )
 from kerncap.core.loop.iterations import Iteration, find_iteration
+from kerncap.core.units import many
 from kerncap.tui.widgets.bars import Severity
 from kerncap.tui.workbench.configuration_commands import ConfigurationCommands
 from kerncap.tui.workbench.source_commands import Told
@@ -328,7 +329,7 @@ class Commands(ConfigurationCommands):
             self.post_message(Told(str(error), "warning"))
             return
         path = self.directory / NAME
-        text = f"Wrote {NAME} ({len(made.files)} file{'s' * (len(made.files) != 1)}); this applies it: "
+        text = f"Wrote {NAME} ({many(len(made.files), 'file')}); this applies it: "
         text += shlex.join(["git", "-C", str(made.root), "apply", str(path)])
         if made.applies is False:
             text += " -- the program's source has changed since the extraction, so it may not apply"

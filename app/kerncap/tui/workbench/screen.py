@@ -14,6 +14,7 @@ from textual.widgets import Static
 from kerncap.core.build.diagnostics import counts, first_error, parse
 from kerncap.core.loop import events as loop
 from kerncap.core.loop.iterations import Iteration
+from kerncap.core.units import many
 from kerncap.tui.actions import Action, bindings
 from kerncap.tui.services.trouble import sentences
 from kerncap.tui.widgets.bars import KeyBar, StatusLine
@@ -128,7 +129,9 @@ class WorkbenchScreen(Commands):
             self.tell(sentences(*(problems or [self.replay_only])), "warning", lasting=True)
         elif facts.iterations:
             resumed = "; the source is as in the last one" if facts.resumed else ""
-            self.tell(f"{len(facts.iterations)} attempts of earlier sessions are here{resumed}.")
+            count = len(facts.iterations)
+            here = "is here" if count == 1 else "are here"
+            self.tell(f"{many(count, 'attempt')} of earlier sessions {here}{resumed}.")
         self._show(self.table.number)
 
     def on_happened(self, message: Happened) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kerncap.core.build.diagnostics import Diagnostic, counts
 from kerncap.core.loop.history import DiffLine
+from kerncap.core.units import many
 from kerncap.tui.workbench.figures import duration, lines_changed, ratio, seconds, with_interval
 from kerncap.tui.workbench.lines import Line, clean, fold, wrap
 from kerncap.tui.workbench.model import Row
@@ -38,7 +39,7 @@ def messages(
             lines = [[("no messages", "dim")]]
         return Messages(lines, [])
     errors, warnings = counts(diagnostics)
-    lines.append([(f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}", "dim")])
+    lines.append([(f"{many(errors, 'error')}, {many(warnings, 'warning')}", "dim")])
     starts = []
     for i, diagnostic in enumerate(diagnostics):
         lines.append([("", "")])
