@@ -71,6 +71,12 @@ def test_lost_and_rejected_are_said(fake: Fake) -> None:
     assert any("3 dispatches had no believable timestamps" in w for w in report.warnings)
 
 
+def test_of_one_the_singular_is_said(fake: Fake) -> None:
+    warnings = profile(fake(kernels=[{"name": "k"}], lost=1, rejected=1)).warnings
+    assert any("1 dispatch was never seen to end" in w for w in warnings)
+    assert any("1 dispatch had no believable timestamps" in w for w in warnings)
+
+
 def test_what_was_not_timed_has_no_time(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     kernels = [{"name": "counted", "calls": 3, "ns": 0}, {"name": "once", "calls": 1, "ns": 0}]
     report = profile(fake(kernels=kernels, kill=9))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import kerncap
-from kerncap.core.units import duration, size
+from kerncap.core.units import duration, many, size, times, were
 from support.texts import shown_strings
 
 BINARY = re.compile(r"\b[KMGT]iB\b")
@@ -45,3 +45,11 @@ def test_nothing_that_is_shown_has_binary_units() -> None:
         if BINARY.search(text)
     ]
     assert found == []
+
+
+def test_one_is_no_many() -> None:
+    assert [many(n, "dispatch") for n in (0, 1, 2)] == ["0 dispatches", "1 dispatch", "2 dispatches"]
+    assert many(1, "more file") == "1 more file"
+    assert many(3, "process") == "3 processes"
+    assert [times(n) for n in (1, 2)] == ["once", "2 times"]
+    assert [were(n) for n in (1, 2)] == ["was", "were"]

@@ -92,7 +92,7 @@ def test_a_kernel_in_a_header_is_edited_there(
             baseline={"verdict": "IDENTICAL"},
         )
     )
-    assert "Next: edit out/deps/include/in header.h:3, then make -C out" in capsys.readouterr().out
+    assert "Next: edit 'out/deps/include/in header.h':3, then make -C out" in capsys.readouterr().out
 
 
 def test_tree_moved_away_still_rebuilds_the_same(out: Path, tree: Tree) -> None:  # S6

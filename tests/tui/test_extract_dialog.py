@@ -11,6 +11,8 @@ import pytest
 from kerncap.core.errors import UsageError
 from kerncap.core.extract.capture_run import Progress
 from kerncap.core.extract.extract import ExtractResult
+from kerncap.core.extract.extract_running import _not_again
+from kerncap.core.program.control import CaptureRequest
 from kerncap.tui.extract.form import free_output, parse_grid
 from kerncap.tui.extract.progress import bytes_text
 from kerncap.tui.messages import ExtractionEnded, ExtractionProgress
@@ -117,7 +119,8 @@ async def test_the_result_opens_the_workbench(own_home: Path) -> None:
         assert "IDENTICAL" in text
         assert "7 regions, 123.5 MB (120.0 MB on disk)" in text
         assert "changed   4.1 KB by the dispatch" in text
-        assert "kernel_variant.hip and 1 more files" in text
+        assert "kernel_variant.hip and 1 more file" in text
+        assert "more files" not in text
         await st.press("enter")
         assert st.opened == [where]
 
@@ -260,3 +263,84 @@ def test_a_free_name_for_the_output(own_home: Path) -> None:
     (own_home / "a").mkdir()
     (own_home / "a-2").symlink_to("nowhere")
     assert free_output(own_home / "a") == own_home / "a-3"
+
+
+async def waits(st: Stage, seconds: float) -> str:
+    """The dispatch has not come for so long."""
+    st.screen.post_message(ExtractionProgress(Progress("waiting")))
+    await st.settle()
+    st.clock[0] += seconds
+    await st.pilot.pause(0.6)  # the dialog looks every quarter of a second
+    await st.settle()
+    return " ".join(st.text().replace("│", " ").split())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_a_kernel_that_is_not_launched_again_can_be_had_by_a_rerun(size: tuple[int, int]) -> None:
+    async with stage(size) as st:
+        once = kernel(0, calls=1)
+        await st.show(once)
+        running(st)
+        await st.press("e", "enter")
+        assert "It was launched" not in await waits(st, 1.0)
+        await st.show(once)  # the program goes on
+        text = await waits(st, 8.5)
+        assert "It was launched once so far, and not since this was asked for." in text
+        assert "r captures one by a rerun, from the start." in text
+        assert "r by a rerun instead esc cancels" in text
+        await st.press("r")
+        assert st.extractions[0].cancelled
+        assert "cancelling" in st.text()
+        st.screen.post_message(ExtractionEnded(None, "cancelled", cancelled=True))
+        await st.settle()
+        wanted = st.extractions[1].wanted
+        assert wanted.session is None
+        assert wanted.dispatch == 1
+        assert wanted.output == st.extractions[0].wanted.output
+        text = await waits(st, 9.0)
+        assert "It was launched" not in text  # which is of the other run
+        assert "r by a rerun" not in text
+        await st.press("r")
+        assert not st.extractions[1].cancelled
+
+
+async def test_launches_that_are_others_are_counted(own_home: Path) -> None:
+    async with stage() as st:
+        await st.show(kernel(0, calls=10))
+        running(st)
+        await st.press("e", "right", "tab", "backspace", *"99", "enter")
+        await st.show(kernel(0, calls=12))
+        text = await waits(st, 5.0)
+        assert "It was launched 12 times so far; dispatch 99 is waited for." in text
+
+
+async def test_after_the_end_of_the_program_r_is_a_rerun() -> None:
+    async with stage() as st:
+        await opened(st)
+        await st.press("enter")
+        st.program.session = None
+        st.screen.post_message(ExtractionEnded(None, "every program of the session has ended"))
+        await st.settle()
+        assert "r captures one by a rerun" in st.text()
+        await st.press("r")
+        assert st.extractions[1].wanted.session is None
+        assert st.extractions[1].wanted.dispatch == 1
+
+
+async def test_one_dispatch_is_no_dispatches() -> None:
+    async with stage() as st:
+        await opened(st)
+        await st.press("enter")
+        st.screen.post_message(ExtractionProgress(Progress("waiting", dispatches=1)))
+        await st.settle()
+        assert "1 dispatch so far" in st.text()
+
+
+def test_the_end_of_all_programs_says_how_often_it_was_launched() -> None:
+    once = kernel(0, "saxpy", calls=1)
+    request = CaptureRequest("saxpy", Path("out"), nth=0)
+    assert "saxpy was not launched again (once in all); another run" in _not_again("saxpy", request, [once])
+    third = CaptureRequest("saxpy", Path("out"), nth=3, grid=(64, 1, 1))
+    text = _not_again("saxpy", third, [once])
+    assert "was not launched again as dispatch 3 with the grid 64x1x1 (once in all)" in text
+    assert "saxpy was not launched at all" in _not_again("saxpy", request, [])

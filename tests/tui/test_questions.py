@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +16,8 @@ from tui.stage import Stage, five, kernel, stage
 def cut_off() -> None:
     memory = Remembered()
     memory.set("resume.command", ["./decode", "--tokens", "16"])
-    memory.set("resume.cut_off", True)
+    seen = {"command": ["./decode", "--tokens", "16"], "running": True, "directory": os.getcwd()}
+    memory.set("resume.cut_off", seen)
 
 
 def colours(st: Stage, name: str) -> tuple[object, object, bool]:

@@ -64,7 +64,7 @@ def command(headless: bool, build_dir: str | None, no_mouse: bool, device: str |
 
 
 def _guided(device: str | None, no_mouse: bool) -> int:
-    """The terminal UI on the demonstration program; its directory is kept where captures were made."""
+    """The terminal UI on the demonstration program; its directory is kept where something was made in it."""
     from kerncap import demo
     from kerncap.core.program.workload import Command
     from kerncap.tui.app import run
@@ -86,7 +86,18 @@ def _guided(device: str | None, no_mouse: bool) -> int:
     finally:
         os.chdir(back)
     if (where / "isolated").is_dir():
-        say(f"The captures are in {where / 'isolated'}: `kerncap tui --open DIR` goes on with one.")
+        say(_where_captures_are(where / "isolated"))
+    elif any(path.name != built.source_dir.name for path in where.iterdir()):
+        say(f"What was saved is in {where}.")
     else:
         shutil.rmtree(where, ignore_errors=True)
     return code
+
+
+def _where_captures_are(folder: Path) -> str:
+    """And how to go on with one, also where kerncap is not in PATH."""
+    from kerncap.demo.calling import first_activate
+
+    found = sorted(path for path in folder.iterdir() if (path / "capture").is_dir())
+    one = shlex.quote(str(found[0])) if len(found) == 1 else "DIR"
+    return f"The captures are in {folder}: `kerncap tui --open {one}` goes on with one{first_activate()}."

@@ -18,7 +18,7 @@ from kerncap.core.extract.extract_running import extract_running
 from kerncap.core.program.control import MOST_DISPATCHES
 from kerncap.core.program.device_words import words_of
 from kerncap.core.program.workload import parse_command
-from kerncap.core.units import size
+from kerncap.core.units import many, size
 
 _PROGRAM = {
     "ended": "ended by kerncap once the capture was on disk (--keep-running lets it go on)",
@@ -69,15 +69,16 @@ def show(result: ExtractResult) -> None:
     say(f"{name} ({result.id}), dispatch {result.dispatch}, on {result.device}")
     say(f"  grid      {words_of(result.arch).launch(result.grid, result.block)}")
     say(
-        f"  memory    {result.regions} regions, {size(result.bytes)} ({size(result.bytes_on_disk)} on disk), "
-        f"{size(result.changed_bytes)} changed; saved in {result.snapshot_s:.3f} s"
+        f"  memory    {many(result.regions, 'region')}, {size(result.bytes)} "
+        f"({size(result.bytes_on_disk)} on disk), {size(result.changed_bytes)} changed; "
+        f"saved in {result.snapshot_s:.3f} s"
     )
     source = result.source
     if source.variant:
         more = len(source.files) - 1
         say(
             f"  source    {source.language}: {source.variant}"
-            + (f" and {more} more files" if more > 0 else "")
+            + (f" and {many(more, 'more file')}" if more > 0 else "")
         )
     else:
         say(f"  source    none: {source.reason}")
@@ -88,7 +89,7 @@ def show(result: ExtractResult) -> None:
         where = shlex.quote(result.output)
         name, line = source.edit
         say(
-            f"Next: edit {result.output}/{name}{f':{line}' if line else ''}, "
+            f"Next: edit {shlex.quote(f'{result.output}/{name}')}{f':{line}' if line else ''}, "
             f"then make -C {where} recompile validate"
         )
 

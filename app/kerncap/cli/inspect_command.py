@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.files import what_is
 from kerncap.core.loop.captures import open_capture
 from kerncap.core.program.device_words import words_of
-from kerncap.core.units import duration, size
+from kerncap.core.units import duration, many, size
 
 SCHEMA = "kerncap-inspect/1"
 _PARTS = ("capture.bin", "memory.pre", "memory.post", manifest.NAME)
@@ -139,7 +140,7 @@ def _file(path: Path, as_json: bool) -> int:
         elif not document["problem"]:
             say("  no kernel")
         for variable in document["variables"]:
-            say(f"  variable {one_line(variable['demangled'])}: {variable['bytes']} bytes")
+            say(f"  variable {one_line(variable['demangled'])}: {many(variable['bytes'], 'byte')}")
     for text in texts:
         _show_ptx(text, path)
     return 0
@@ -165,7 +166,7 @@ def _capture(path: Path, as_json: bool) -> int:
     repeats = memory.get("repeated_bytes", 0)
     repeated = f"; {size(repeats)} repeat other blocks and are not stored" if repeats else ""
     say(
-        f"  memory    {memory['regions']} regions, {size(memory['bytes'])} ({memory['mode']}); "
+        f"  memory    {many(memory['regions'], 'region')}, {size(memory['bytes'])} ({memory['mode']}); "
         f"{size(memory['changed_bytes'])} changed{repeated}"
     )
     say(f"  captured  {document['created']}, from {one_line(document['process']['executable'])}")
@@ -187,5 +188,7 @@ def command(path: str, as_json: bool) -> Any:
     if not what_is(where):
         raise UsageError(f"{path} does not exist")
     if (where.name in _PARTS or _STRIPE.fullmatch(where.name)) and (where.parent / _PARTS[0]).is_file():
-        raise UsageError(f"{path} is a part of a capture: kerncap inspect {where.parent} shows it")
+        raise UsageError(
+            f"{path} is a part of a capture: kerncap inspect {shlex.quote(str(where.parent))} shows it"
+        )
     return _capture(where, as_json) if where.is_dir() else _file(where, as_json)

@@ -11,7 +11,7 @@ from kerncap.cli.parameters import MOST_ITERATIONS, PATH, limit_option
 from kerncap.core.code.names import one_line
 from kerncap.core.errors import UsageError
 from kerncap.core.loop.captures import open_capture
-from kerncap.core.units import duration
+from kerncap.core.units import duration, many
 
 if TYPE_CHECKING:
     from kerncap.core.loop.candidates import CandidatesResult
@@ -57,7 +57,7 @@ def _candidates(
         emit_json(result.to_json())
         return _end_of(result)
     simulated = " (simulated)" if result.simulated else ""
-    say(f"{one_line(result.kernel)} on {result.device}, {len(result.rows)} configurations{simulated}")
+    say(f"{one_line(result.kernel)} on {result.device}, {many(len(result.rows), 'configuration')}{simulated}")
     if result.edited:
         say(edited_text(result.edited))
     if result.cached:
@@ -151,8 +151,8 @@ def command(
     simulated = "simulated" in str(document["timer"])
     low, high = document["ci95_ns"]
     say(
-        f"{one_line(document['kernel'])} on {document['device']}, {document['iterations']} runs, cache "
-        f"{document['cache']}"
+        f"{one_line(document['kernel'])} on {document['device']}, {many(document['iterations'], 'run')}, "
+        f"cache {document['cache']}"
     )
     if document["variant"] is not None:
         say(f"  variant {path_text(document['variant'])} (its result is not checked: kerncap validate)")

@@ -11,7 +11,7 @@ from kerncap.cli.parameters import PATH, limit_option, tolerance_options
 from kerncap.core.code.names import one_line
 from kerncap.core.judge.wording import element_text
 from kerncap.core.loop.captures import open_capture
-from kerncap.core.units import size
+from kerncap.core.units import many, size
 
 _MOST_REGIONS = 20
 
@@ -55,7 +55,7 @@ def show(document: dict[str, Any]) -> None:
         rows.append(["-" if v is None else f"{v:.4g}" if isinstance(v, float) else str(v) for v in values])
     say(plain_table(headings, rows))
     if len(bad) > _MOST_REGIONS:
-        say(f"and {len(bad) - _MOST_REGIONS} more regions")
+        say(f"and {many(len(bad) - _MOST_REGIONS, 'more region')}")
 
 
 @click.command()

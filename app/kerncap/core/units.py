@@ -27,7 +27,17 @@ def by(dimensions: Iterable[int]) -> str:
     return "x".join(map(str, dimensions))
 
 
+def times(count: int) -> str:
+    """ "once", "3 times"."""
+    return "once" if count == 1 else f"{count} times"
+
+
+def were(count: int) -> str:
+    """ "was" of one, "were" of several."""
+    return "was" if count == 1 else "were"
+
+
 def many(count: int, what: str) -> str:
-    """ "1 dispatch", "2 dispatches"."""
+    """ "1 dispatch", "2 dispatches"; `what` may have words before it: "2 more files"."""
     plural = "" if count == 1 else "es" if what.endswith(("ch", "sh", "s", "x")) else "s"
     return f"{count} {what}{plural}"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kerncap.core.errors import KerncapError
 from kerncap.core.files import write_atomically
+from kerncap.core.units import times
 
 KERNEL = "mul_mat_vec_q"
 _LOOP = """\
@@ -86,7 +87,7 @@ class Edit:
         found = text.count(self.old)
         if found != 1:
             raise KerncapError(
-                f"{path}: the text that the edit {self.what!r} replaces is there {found} times, not once: "
+                f"{path}: the text that the edit {self.what!r} replaces is there {times(found)}, not once: "
                 "the demonstration's kernel and its edits do not belong together."
             )
         write_atomically(path, text.replace(self.old, self.new).encode(), mode=0o644)

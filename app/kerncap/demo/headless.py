@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import sys
 import tempfile
 import time
@@ -23,8 +22,9 @@ from kerncap.core.files import json_text
 from kerncap.core.judge.wording import element_text
 from kerncap.core.program.profile import ProfileReport
 from kerncap.core.scratch import scratch
-from kerncap.core.units import size
+from kerncap.core.units import many, size
 from kerncap.demo.building import BuiltDemo, build
+from kerncap.demo.calling import first_activate
 from kerncap.demo.edits import HOIST, KERNEL, WRONG, Edit
 
 SCHEMA = "kerncap-demo/1"
@@ -73,7 +73,10 @@ def _leaderboard(story: _Story, report: ProfileReport) -> None:
     story.say(f"   {'%':>6}  {'calls':>6}  {'mean ' + unit:>11}  kernel")
     for kernel in report.kernels[:_TOP]:
         story.say(f"   {kernel.percent:6.2f}  {kernel.calls:6d}  {kernel.mean_ns / 1e3:11.2f}  {kernel.name}")
-    story.say(f"   {report.dispatches} dispatches of {len(report.kernels)} kernels in {report.wall_s:.1f} s")
+    story.say(
+        f"   {many(report.dispatches, 'dispatch')} of {many(len(report.kernels), 'kernel')} "
+        f"in {report.wall_s:.1f} s"
+    )
 
 
 def _profile(story: _Story, demo: BuiltDemo, device: Device) -> None:
@@ -112,7 +115,7 @@ def _extract(story: _Story, demo: BuiltDemo, device: Device, output: Path) -> No
         )
         story.document["extract"] = result.to_json()
         verdict = result.baseline.get("verdict")
-        memory = f"{result.regions} regions, {size(result.bytes)}"
+        memory = f"{many(result.regions, 'region')}, {size(result.bytes)}"
         story.say(f"   dispatch {result.dispatch}: {memory}; {VARIANT} to edit")
         story.say(f"   its replay against what the program's own run wrote: {verdict}")
         story.expect(verdict == "IDENTICAL", f"the captured kernel's own replay is {verdict}")
@@ -174,10 +177,7 @@ def _clock(story: _Story) -> str:
 def _next() -> str:
     """What to do then, where kerncap is not in PATH too."""
     text = "Next: `kerncap demo --build decoder` and the commands above, or `kerncap tui` on a terminal"
-    activate = Path(sys.executable).with_name("activate")
-    if shutil.which("kerncap") is None and activate.is_file():
-        text += f"; first `. {shlex.quote(str(activate))}`, since kerncap is not in PATH"
-    return f"{text}."
+    return f"{text}{first_activate()}."
 
 
 def run(device: str | None = None, json: bool = False) -> int:
@@ -216,7 +216,7 @@ def run(device: str | None = None, json: bool = False) -> int:
         ending = (
             "All as it should be"
             if not story.problems
-            else f"{len(story.problems)} things are not as they should be"
+            else f"Not as it should be: {many(len(story.problems), 'thing')}"
         )
         story.say(f"\n{ending}; {seconds:.0f} s in all.")
         story.say(_next())

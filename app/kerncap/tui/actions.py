@@ -99,6 +99,13 @@ def bindings(group: str, title: str, actions: Sequence[Action]) -> list[BindingT
     ]
 
 
+def fitting(screen: object, group: Group) -> Sequence[Action]:
+    """The actions of `group` that are of use on `screen` as it is now, the most useful first."""
+    choose = getattr(screen, "fitting", None) if getattr(screen, "GROUP", "") == group.name else None
+    found: Sequence[Action] = group.actions if choose is None else choose(group.actions)
+    return found
+
+
 def keys_of(group: Group, action: Action, keymap: Mapping[str, str]) -> list[str]:
     """The keys of an action, Textual's names, with the user's keymap applied."""
     return [key.strip() for key in keymap.get(group.ident(action), action.keys).split(",") if key.strip()]

@@ -29,7 +29,7 @@ How the parts fit (read this before you add a screen):
 - **Sentences**: `screen.tell("...", "error")` shows one in the status line. Names from programs never pass
   through markup: use `Content(text)` or `Text(text)`, never a bare `str` in a widget that parses markup.
 - **The end**: `q`, SIGHUP, SIGTERM and SIGINT all call `close_down()` of every screen from the top; a screen
-  ends its child processes there, and remembers in `app.remembered` what can be resumed (`resume.workbench`).
+  ends its child processes there. What its `seen()` says is what the next session goes on with after a signal.
 - `app.device` is the device's name or None; `app.settings` and `app.remembered` are `kerncap.tui.settings`;
   `app.clock()` is monotonic seconds that a test may control; `app.keymap` the user's keys.
 - Common widgets: `widgets.bars` (status line, key bar), `widgets.confirm.Confirm`, `widgets.ask.AskText`,
@@ -56,6 +56,7 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.screen import Screen
 
+from kerncap.tui import cut_off
 from kerncap.tui.actions import REGISTRY, Action, bindings, keymap_problems
 from kerncap.tui.key_order import KeysInOrder
 from kerncap.tui.services.trouble import sentences, unexpected
@@ -124,6 +125,7 @@ class KerncapApp(KeysInOrder):
         self.device = device
         self.source_dir = source_dir
         self.guided = guided
+        self.elsewhere = guided  # the working directory is not that in which kerncap was called
         self.workbench = workbench
         self.keymap: dict[str, str] = dict(self.settings.keymap)
         self._problems = list(self.settings.problems)
@@ -175,6 +177,9 @@ class KerncapApp(KeysInOrder):
             ):
                 with contextlib.suppress(NotImplementedError, RuntimeError):
                     loop.add_signal_handler(number, self._on_signal, number)
+        if self.command is not None or self.workbench is not None:
+            # The user has said where to go on. What was cut off before is no longer the last session.
+            self.remembered.set(cut_off.NAME, None)
         if self.workbench is not None:
             self.call_after_refresh(self.open_workbench, self.workbench)
 
@@ -219,6 +224,10 @@ class KerncapApp(KeysInOrder):
 
         return Extraction(wanted, post)
 
+    def place(self, path: Path) -> Path:
+        """A path as a person is shown it: in full where the working directory is not theirs."""
+        return path.absolute() if self.elsewhere else path
+
     # Screens
 
     def open_workbench(self, directory: Path | str) -> None:
@@ -231,7 +240,7 @@ class KerncapApp(KeysInOrder):
         """Opens the list of captures below `root` (default: where extractions go)."""
         from kerncap.tui.screens.captures import CapturesScreen
 
-        self.push_screen(CapturesScreen(root or Path("isolated")))
+        self.push_screen(CapturesScreen(root or self.place(Path("isolated"))))
 
     # Actions
 
@@ -240,7 +249,7 @@ class KerncapApp(KeysInOrder):
         from kerncap.tui.screens.help import HelpScreen
 
         if not isinstance(self.screen, HelpScreen):
-            self.push_screen(HelpScreen(getattr(self.screen, "GROUP", "")))
+            self.push_screen(HelpScreen(self.screen))
 
     def action_palette(self) -> None:
         """Every action by name."""
@@ -335,7 +344,9 @@ class KerncapApp(KeysInOrder):
 
         # The terminal may be gone, and whatever writes to it stuck: this ends us in any case.
         threading.Thread(target=force, daemon=True).start()
-        self.remembered.set("resume.cut_off", True)
+        seen = cut_off.record(self.screen_stack, self.device, self.source_dir)
+        if seen is not None:  # else the offer to resume may still be open: it stands
+            self.remembered.set(cut_off.NAME, seen)
         self.close_down()
         self.exit(return_code=code)
 

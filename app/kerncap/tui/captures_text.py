@@ -10,7 +10,7 @@ from kerncap.core.capture.arguments_text import COLUMNS, argument_rows, paramete
 from kerncap.core.code.names import one_line
 from kerncap.core.errors import KerncapError
 from kerncap.core.program.device_words import words_of
-from kerncap.core.units import duration
+from kerncap.core.units import duration, many
 from kerncap.tui.extract.progress import size_text
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def capture_text(one: Listed) -> Content:
         *words_of(one.arch).launch_lines(manifest, " x "),
         (
             "memory",
-            f"{memory.get('regions', '?')} regions, {size_text(one.bytes)} "
+            f"{many(memory.get('regions', 0), 'region')}, {size_text(one.bytes)} "
             f"({size_text(one.bytes_on_disk)} on disk), "
             f"{size_text(memory.get('changed_bytes', 0))} changed by the dispatch",
         ),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
-from kerncap.tui.actions import REGISTRY, Action, keys_of, shown_key
+from kerncap.tui.actions import REGISTRY, Action, fitting, keys_of, shown_key
 
 if TYPE_CHECKING:
     from kerncap.tui.app import KerncapApp
@@ -33,7 +33,7 @@ class ActionProvider(Provider):
         screen = self.screen
         for name, node in ((getattr(screen, "GROUP", ""), screen), ("app", app)):
             group = REGISTRY.get(name)
-            for action in group.actions if group else ():
+            for action in fitting(screen, group) if group else ():
                 if action.name == "palette":
                     continue
                 keys = ", ".join(map(shown_key, keys_of(group, action, app.keymap))) if group else ""

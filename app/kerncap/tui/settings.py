@@ -144,6 +144,9 @@ class Remembered:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or state_path()
         self._values: dict[str, Any] = {}
+        self._read()
+
+    def _read(self) -> None:
         try:
             document = json.loads(self.path.read_text())
             if isinstance(document, dict):
@@ -159,7 +162,8 @@ class Remembered:
         return value
 
     def set(self, name: str, value: Any) -> None:
-        """Remembers a JSON value (None: forgets it), at once on disk."""
+        """Remembers a JSON value (None: forgets it), at once on disk; the others stay as they are there."""
+        self._read()  # another session may have written since
         if self._values.get(name) == value:
             return
         if value is None:

@@ -101,6 +101,7 @@ async def test_an_editor_that_fails_is_a_sentence(
         await bench.attempts(1)
         await bench.pilot.press("e")
         await bench.until(lambda: sentence in bench.told)
+        assert ": is not" not in bench.told  # the name is the sentence's subject
 
 
 async def test_inside_tmux_it_is_a_split(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

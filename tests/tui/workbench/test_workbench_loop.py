@@ -222,7 +222,7 @@ async def test_c_gives_a_wrong_attempt_no_speed(out: Path) -> None:
         await bench.pilot.press("c")
         await bench.until(lambda: bench.screen.shown.sides is not None, "the comparison")
         text = bench.shows("diff")
-        assert "attempt 2 is FAIL: only right results have a speed." in text
+        assert "attempt 2 is FAIL: only right results have a speedup." in text
         assert "takes" not in text
         speedup = next(line for line in text.splitlines() if line.split()[:1] == ["speedup"])
         assert speedup.split() == ["speedup", "1.000x", "-"]
@@ -249,6 +249,19 @@ async def test_P_writes_a_patch_that_git_applies(out: Path, tree: Tree) -> None:
     assert "i + 1 <= n" in (tree.root / "src/k.hip").read_text()
 
 
+async def test_a_wrong_attempt_has_a_median_and_no_speedup(out: Path) -> None:
+    async with workbench(out, FakeBench(Result(1000), Result(400, "FAIL", failing()))) as bench:
+        await bench.attempts(1)
+        bench.edit("i < n", "i + 1 <= n")
+        await bench.attempts(2)
+        figures = [(text.strip(), style) for text, style in bench.screen.table.row(1)]
+        titles = ["", *(column.title for column in bench.screen.table._columns())]
+        shown = dict(zip(titles, figures, strict=False))
+        assert shown["median"] == ("400 ±2 ns", "dim")
+        assert shown["vs captured"] == shown["vs best"] == ("-", "dim")
+        assert figures[-1] == ("FAIL", "bad")
+
+
 async def test_a_session_is_resumed_with_its_attempts(out: Path) -> None:
     async with workbench(out, FakeBench(Result(1000), Result(800))) as bench:
         await bench.attempts(1)
@@ -261,7 +274,7 @@ async def test_a_session_is_resumed_with_its_attempts(out: Path) -> None:
         assert bench.rows() == before
         assert "2 attempts of earlier sessions" in bench.told
         assert fake.times == 0  # the source has been tried
-        assert bench.app.remembered.get("resume.workbench") == str(out)
+        assert bench.screen.seen() == {"workbench": str(out)}
         bench.edit("i + 1 <= n", "i + 2 <= n + 1")
         await bench.attempts(3)
 
@@ -275,7 +288,6 @@ async def test_esc_goes_back_and_never_quits(out: Path) -> None:
         await bench.until(lambda: bench.fake.closed, "the end of the bench")
         await bench.pilot.press("escape")
         assert bench.app.is_running
-        assert bench.app.remembered.get("resume.workbench") is None
     async with workbench(out) as bench:  # the only screen: nothing to go back to
         await bench.pilot.press("escape", "escape")
         assert bench.app.is_running

@@ -10,11 +10,13 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from svg_cells import differences
 from textual import __version__ as textual_version
 from workbench_stage import failing, record, workbench
 
+from kerncap.core.judge.mismatches import ErrorMap
 from kerncap.core.loop.history import present_sources
 from kerncap.core.loop.iterations import Iteration
 from kerncap.tui.workbench import heatmap, timing_text, validation_text
@@ -98,7 +100,7 @@ async def test_without_colour_the_map_is_in_shades(out: Path, monkeypatch: pytes
 def test_one_bad_element_is_seen_at_any_scale(place: int, height: int) -> None:
     cell = 1 << 18
     grid = heatmap.pool(
-        {"cell_bytes": cell, "cells": [[place // cell * cell, 1e-7]]}, [0, 1 << 30], 60, height
+        {"cell_bytes": cell, "cells": [[place // cell * cell, 1e-7]]}, [0, 1 << 30], 1 << 30, 60, height
     )
     assert grid.columns == 32
     assert len(grid.rows) <= height
@@ -111,9 +113,35 @@ def test_one_bad_element_is_seen_at_any_scale(place: int, height: int) -> None:
 
 
 def test_a_map_of_few_elements_has_a_square_for_each() -> None:
-    grid = heatmap.pool({"cell_bytes": 4, "cells": [[8, 0.5], [20, 1.0]]}, [8, 32], 40, 8)
+    grid = heatmap.pool({"cell_bytes": 4, "cells": [[8, 0.5], [20, 1.0]]}, [8, 32], 1024, 40, 8)
     assert (grid.first, grid.square, grid.columns) == (8, 4, 8)
     assert grid.rows == ((0.5, 0.0, 0.0, 1.0, 0.0, 0.0, -1.0, -1.0),)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize(("start", "size"), [(0, 400_000), (256, 67_108_864), (0x7F30, 1000), (48, 4)])
+@pytest.mark.parametrize("width", [40, 78, 120])
+def test_the_map_ends_where_the_region_does(start: int, size: int, width: int, plain: bool) -> None:
+    """Cells are aligned in the address space, and squares are of whole cells: neither is the region's end."""
+    found = ErrorMap()
+    addresses = np.array(sorted({start, start + size // 8 * 4, start + size - 4}), np.uint64)
+    found.add(addresses, np.full(len(addresses), 0.5))
+    region = {
+        "id": 1,
+        "address": hex(start),
+        "bytes": size,
+        "dtype": "f32",
+        "extent": [0, size],
+        "mismatches": len(addresses),
+        "error_map": found.to_json(start),
+    }
+    shown = text(validation_text.report({"regions": [region]}, selected=0, width=width, plain=plain))
+    assert f"where, bytes 0 to {size}" in shown
+    grid = heatmap.pool(region["error_map"], [0, size], size, width - 2, 16)
+    assert grid.rows[0][0] == 0.5
+    squares = [error for row in grid.rows for error in row if error >= 0]
+    assert squares[-1] == 0.5
+    assert len(squares) == -(-size // grid.square)
 
 
 def test_levels_follow_the_logarithm() -> None:

@@ -19,7 +19,7 @@ from kerncap.core.errors import DeviceError, KerncapError
 from kerncap.core.loop.captures import free_bytes
 from kerncap.core.program.control import Session, session_root
 from kerncap.core.scratch import scratch
-from kerncap.core.units import duration, size
+from kerncap.core.units import duration, many, size
 
 SCHEMA = "kerncap-doctor/1"
 _ROOM_WANTED = 1_000_000_000
@@ -187,9 +187,10 @@ def self_test(device: str | None = None, on_step: Callable[[str], None] | None =
             report = profile(command, device=device, stdout=quiet, stderr=quiet, timeout=300)
             if report.exit_code or not report.kernels:
                 raise DeviceError(
-                    f"the program ended with {report.exit_code}; {report.dispatches} dispatches were seen"
+                    f"the program ended with {report.exit_code}; dispatches seen: {report.dispatches}"
                 )
-            return f"{report.dispatches} dispatches, {len(report.kernels)} kernels, {report.lost} lost"
+            kernels = many(len(report.kernels), "kernel")
+            return f"{many(report.dispatches, 'dispatch')}, {kernels}, {report.lost} lost"
 
         def do_extract() -> str:
             result = extract(

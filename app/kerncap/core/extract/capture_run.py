@@ -19,7 +19,7 @@ from kerncap.core.program.device_words import words_of_devices
 from kerncap.core.program.live import KernelStats, LiveReader, Snapshot, merge_kernels
 from kerncap.core.program.workload import Command, Ended, Workload
 from kerncap.core.triton import triton_choice, triton_record
-from kerncap.core.units import by
+from kerncap.core.units import by, many, times
 
 CAPTURE_LIMIT_S = 600.0  # for the queues to drain, and for the dispatch itself; a simulated one may be slow
 _EXIT_GRACE_S = 5.0
@@ -347,10 +347,10 @@ class _Run:
         most, kernel = max(counts, key=lambda pair: pair[0])
         if most >= max(nth, 1):
             return
-        told = f"{one_line(kernel.name, 160)} was launched {_times(most)}"
+        told = f"{one_line(kernel.name, 160)} was launched {times(most)}"
         if not by_id and kernel.tuning:
             tuning = sum(k.tuning for k in found)
-            told += f", not counting the {tuning} launches by which its autotuner timed the candidates"
+            told += f", not counting the {many(tuning, 'launch')} by which its autotuner timed the candidates"
             if most == 0:
                 told = (
                     f"{one_line(kernel.name, 160)} was launched only by its autotuner, to time the "
@@ -359,16 +359,12 @@ class _Run:
         raise WorkloadError(f"{told}; dispatch {nth} was asked for (--dispatch)", **self._details())
 
 
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
-
-
 def ambiguous_error(
     pattern: str, kernels: Sequence[KernelStats], configurations: Mapping[str, Described] | None = None
 ) -> UsageError:
     """The error for a pattern that fits several launched kernels."""
     lines = kernel_lines(kernels, configurations=configurations)
     return UsageError(
-        f"{pattern} fits {len(kernels)} kernels; name one by its id:\n{lines}",
+        f"{pattern} fits {many(len(kernels), 'kernel')}; name one by its id:\n{lines}",
         candidates=kernel_details(kernels),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,7 +42,7 @@ from kerncap.core.native import REPLAYER, REPLAYER_CUDA, native_path
 from kerncap.core.program.control import MOST_DISPATCHES
 from kerncap.core.program.workload import Command, check_seconds, parse_command
 from kerncap.core.triton import triton_choice
-from kerncap.core.units import size
+from kerncap.core.units import many, size, were
 
 if TYPE_CHECKING:
     from kerncap.core.extract.reproducer_info import ReproducerInfo
@@ -196,8 +197,8 @@ def finish(
     unsaved = [region for region in capture.regions if not region.saved and region.reason]
     if unsaved:
         warnings.append(
-            f"{len(unsaved)} regions are not in the capture; the first, 0x{unsaved[0].address:x} "
-            f"({unsaved[0].bytes} bytes): {unsaved[0].reason}"
+            f"{many(len(unsaved), 'region')} {were(len(unsaved))} not saved; the first, "
+            f"0x{unsaved[0].address:x} ({unsaved[0].bytes} bytes): {unsaved[0].reason}"
         )
     return ExtractResult(
         output=str(partial),
@@ -371,7 +372,7 @@ def baseline_error(result: ExtractResult) -> KerncapError | None:
     if verdict == "FAIL":
         return FailError(
             f"{result.output}: replaying the captured kernel does not give what the program's own run wrote; "
-            f"`kerncap validate {result.output}` shows where"
+            f"`kerncap validate {shlex.quote(result.output)}` shows where"
         )
     return InconclusiveError(
         f"{result.output}: the replay of the captured kernel proves nothing: "

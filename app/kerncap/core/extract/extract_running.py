@@ -34,6 +34,7 @@ from kerncap.core.program.control import (
 from kerncap.core.program.live import KernelStats, LiveReader
 from kerncap.core.program.workload import Command
 from kerncap.core.triton import triton_choice, triton_record
+from kerncap.core.units import by, times
 
 _POLL_S = 0.02
 _CANCEL_LIMIT_S = 10.0
@@ -113,7 +114,7 @@ def extract_running(
             )
             opened.request_capture(request)
             try:
-                status = _wait(opened, reader, kernel, timeout, on_progress)
+                status = _wait(opened, reader, kernel, request, timeout, on_progress)
             except BaseException:
                 _cancel(opened)
                 raise
@@ -142,7 +143,12 @@ def extract_running(
 
 
 def _wait(
-    session: Session, reader: LiveReader, kernel: str, timeout: float | None, on_progress: OnProgress | None
+    session: Session,
+    reader: LiveReader,
+    kernel: str,
+    request: CaptureRequest,
+    timeout: float | None,
+    on_progress: OnProgress | None,
 ) -> CaptureStatus:
     started = time.monotonic()
     while True:
@@ -170,9 +176,7 @@ def _wait(
         processes = reader.snapshot().processes
         if processes and all(process_start(process.pid) is None for process in processes):
             if session.status().state in (CaptureState.IDLE, CaptureState.ARMED):
-                raise WorkloadError(
-                    f"every program of the session has ended, and {kernel} was not launched again"
-                )
+                raise WorkloadError(_not_again(kernel, request, reader.snapshot().kernels))
             continue
         if timeout is not None and elapsed > timeout:
             launched = reader.snapshot().kernels
@@ -180,6 +184,18 @@ def _wait(
                 f"{kernel} was not captured within {timeout:g} s. {_launched(kernel, session, launched)}"
             )
         time.sleep(_POLL_S)
+
+
+def _not_again(kernel: str, request: CaptureRequest, launched: Sequence[KernelStats]) -> str:
+    """Why there will be no capture: all programs have ended."""
+    calls = sum(found.calls for found in matching(kernel, launched))
+    wanted = f" as dispatch {request.nth}" if request.nth else ""
+    wanted += f" with the grid {by(request.grid)}" if any(request.grid) else ""
+    often = f"again{wanted} ({times(calls)} in all)" if calls else "at all"
+    return (
+        f"every program of the session has ended, and {kernel} was not launched {often}; "
+        "another run of the program can be captured"
+    )
 
 
 def _launched(kernel: str, session: Session, launched: Sequence[KernelStats]) -> str:

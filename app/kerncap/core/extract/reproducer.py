@@ -42,7 +42,7 @@ from kerncap.core.files import write_atomically
 from kerncap.core.program.device_words import words_of
 from kerncap.core.scratch import scratch
 from kerncap.core.triton import triton_record
-from kerncap.core.units import size
+from kerncap.core.units import many, size
 
 _SYSTEM = ("/usr", "/lib", "/lib64", "/opt/rocm", "/opt/amdgpu", "/opt/nvidia", "/opt/cuda")
 
@@ -71,7 +71,7 @@ def write_reproducer(
         *words_of(read.device.name).launch_lines(document, " x "),
         (
             "memory",
-            f"{size(memory['bytes'])} in {memory['regions']} regions ({memory['mode']}); "
+            f"{size(memory['bytes'])} in {many(memory['regions'], 'region')} ({memory['mode']}); "
             f"{size(memory['changed_bytes'])} changed",
         ),
         ("captured", f"{document['created']}, kernel id {document['kernel']['id']}"),

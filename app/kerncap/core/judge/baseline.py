@@ -34,7 +34,7 @@ from kerncap.core.replay.replayer import (
     Replayer,
     Variant,
 )
-from kerncap.core.units import size
+from kerncap.core.units import many, size
 
 _MORE_RUNS = 3  # as soon as one run differs
 _MOST_RUNS = 12
@@ -222,7 +222,7 @@ class BaselineRuns:
                 if tolerance.given
                 else "differ only in signs of zeros or bits of NaNs"
             )
-            return WITHIN_TOLERANCE, f"{analysis.tolerated} elements {how}"
+            return WITHIN_TOLERANCE, f"{many(analysis.tolerated, 'element')} {how}"
         return IDENTICAL, ""
 
     def _failure(self, analysis: Analysis) -> str:

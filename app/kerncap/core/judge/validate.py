@@ -41,6 +41,7 @@ from kerncap.core.judge.verdict import (
 from kerncap.core.judge.wording import beyond, differing, first_mismatch, where
 from kerncap.core.replay.replayer import Differences, KernelFault, KernelTimeout, Replayer, Variant
 from kerncap.core.replay.variant_launch import variant_launch
+from kerncap.core.units import many, were
 
 __all__ = ["ValidateResult", "Validator", "validate"]
 
@@ -185,8 +186,8 @@ class Validator:
         unsaved = greeting.noted("unsaved")
         if unsaved:
             result.warnings.append(
-                f"{len(unsaved)} reachable regions are not in the capture (a kernel that uses one faults): "
-                + "; ".join(unsaved[:3])
+                f"{many(len(unsaved), 'reachable region')} {were(len(unsaved))} not saved "
+                "(a kernel that uses one faults): " + "; ".join(unsaved[:3])
             )
 
     def _smoke(self, result: ValidateResult, variant: Variant) -> None:

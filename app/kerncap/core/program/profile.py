@@ -20,7 +20,7 @@ from kerncap.core.program.device_words import CUDA, words_of_devices
 from kerncap.core.program.live import KernelStats, LiveReader, ProcessStats, Snapshot
 from kerncap.core.program.workload import Command, Workload, check_seconds, parse_command
 from kerncap.core.triton.triton_choice import configurations
-from kerncap.core.units import many
+from kerncap.core.units import many, were
 
 SCHEMA = "kerncap-profile/1"
 
@@ -224,10 +224,11 @@ def _warnings(snapshot: Snapshot, ended_and_timed: bool, running: Container[int]
     pending = sum(process.pending for process in ended)
     if lost:
         warnings.append(
-            f"{lost} dispatches were never seen to end, or had no row: their time is not in the table"
+            f"{many(lost, 'dispatch')} {were(lost)} never seen to end, or had no row: that time is not in "
+            "the table"
         )
     if rejected:
-        warnings.append(f"{rejected} dispatches had no believable timestamps: they are counted and not timed")
+        warnings.append(f"{many(rejected, 'dispatch')} had no believable timestamps: counted, and not timed")
     if ended_and_timed:
         for process in snapshot.processes:
             unread = _unread(process)
@@ -241,13 +242,19 @@ def _warnings(snapshot: Snapshot, ended_and_timed: bool, running: Container[int]
                 warnings.append(f"process {process.pid} ended by _exit, abort, exec or a signal: {told}")
         pending = sum(process.pending for process in snapshot.processes if process.exited)
     if pending:
-        warnings.append(f"{pending} dispatches were still in flight when the program ended")
+        warnings.append(f"{many(pending, 'dispatch')} {were(pending)} still in flight when the program ended")
     unexplained = sum(_unaccounted(process, ended_and_timed) for process in ended)
     if unexplained and timed:
-        warnings.append(f"{seen} dispatches were seen and {timed} timed; {unexplained} are unaccounted for")
+        are = "is" if unexplained == 1 else "are"
+        warnings.append(
+            f"{many(seen, 'dispatch')} {were(seen)} seen and {timed} timed; "
+            f"{unexplained} {are} unaccounted for"
+        )
     counted = sum(kernel.calls for kernel in snapshot.kernels)
     if counted != seen and len(ended) == len(snapshot.processes):
-        warnings.append(f"{seen} dispatches were seen, and the kernels' calls add up to {counted}")
+        warnings.append(
+            f"{many(seen, 'dispatch')} {were(seen)} seen, and the kernels' calls add up to {counted}"
+        )
     for process in snapshot.processes:
         if process.message:
             warnings.append(f"process {process.pid}: {process.message}")

@@ -6,6 +6,7 @@ Nothing is guessed: what does not fit is a UsageError that says why, and never a
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 from kerncap.core.build.staleness import find_variant, newer_source
@@ -35,8 +36,9 @@ def variant_launch(capture: Capture, hsaco: str | os.PathLike[str]) -> Launch:
         raise UsageError(f"{hsaco} is {found}; --hsaco takes a code object, such as {such}")
     changed = newer_source(path)
     if changed is not None:
+        folder = shlex.quote(str(path.absolute().parent))
         raise UsageError(
-            f"{path} is older than {changed.name}: rebuild it with `make -C {path.absolute().parent} "
+            f"{path} is older than {changed.name}: rebuild it with `make -C {folder} "
             "recompile`, or copy it to another name to judge it as it is"
         )
     if capture.cuda_launch is not None:

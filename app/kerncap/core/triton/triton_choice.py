@@ -11,6 +11,7 @@ from kerncap.core.code.telling import Described
 from kerncap.core.errors import DamagedCaptureError
 from kerncap.core.triton import triton_record
 from kerncap.core.triton.triton_record import RECORDS, Candidate, TritonRecord
+from kerncap.core.units import many
 
 
 def _documents(session: Path, pattern: str) -> list[tuple[int, dict[str, Any]]]:
@@ -126,8 +127,8 @@ def note(capture: Path, pattern: str, kernel_id: str, nth: int, ran_on: bool = F
         return None
     tried = "had its choice from a cache, among" if record.cached else "tried"
     return (
-        f"the autotuner {tried} {len(found)} configurations of {pattern}; captured is the one that it chose, "
-        f"{pinned.text}, in dispatch {nth} of that kernel"
+        f"the autotuner {tried} {many(len(found), 'configuration')} of {pattern}; captured is the one that "
+        f"it chose, {pinned.text}, in dispatch {nth} of that kernel"
     )
 
 

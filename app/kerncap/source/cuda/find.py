@@ -22,6 +22,7 @@ from kerncap.core.build.nvcc_compile import NvccCompile
 from kerncap.core.build.toolchain import CompileError
 from kerncap.core.device.cuda_libraries import library_of
 from kerncap.core.errors import KerncapError
+from kerncap.core.units import many
 from kerncap.source.finding import Definition, SourceFinding, SourceRequest
 from kerncap.source.hip.cache import cached_probe
 from kerncap.source.hip.database import Database, find_databases, load
@@ -124,10 +125,7 @@ class _Search:
         if not commands:
             return None
         request = self.request
-        request.progress(
-            f"looking for {request.symbol[:80]} in {len(commands)} translation "
-            f"unit{'s' * (len(commands) > 1)}"
-        )
+        request.progress(f"looking for {request.symbol[:80]} in {many(len(commands), 'translation unit')}")
         found: dict[int, _Chosen] = {}
 
         def probe(index: int) -> None:

@@ -23,6 +23,7 @@ from kerncap.core.code.codeobject import CodeObject
 from kerncap.core.code.dwarf import KernelDebug, kernel_debug
 from kerncap.core.code.reading import read_code_object, read_file
 from kerncap.core.errors import DeviceError, KerncapError
+from kerncap.core.units import many
 from kerncap.source.finding import Definition, SourceFinding, SourceRequest
 from kerncap.source.hip.cache import cached_probe
 from kerncap.source.hip.database import Database, find_databases, load
@@ -195,9 +196,7 @@ def _confirm(search: _Search, commands: Sequence[CompileCommand]) -> _Chosen | N
     request = search.request
     if not commands:
         return None
-    request.progress(
-        f"looking for {request.symbol[:80]} in {len(commands)} translation unit{'s' * (len(commands) > 1)}"
-    )
+    request.progress(f"looking for {request.symbol[:80]} in {many(len(commands), 'translation unit')}")
     found: dict[int, tuple[CompileCommand, Probe, list[str]]] = {}
 
     def probe(index: int) -> None:

@@ -16,6 +16,7 @@ from textual.widgets import ContentSwitcher, Input, Static
 from kerncap.core.code.names import base_name, one_line
 from kerncap.core.errors import KerncapError
 from kerncap.core.program.device_words import words_of
+from kerncap.core.units import many
 from kerncap.tui.extract.form import (
     NEXT,
     NUMBER,
@@ -27,6 +28,7 @@ from kerncap.tui.extract.form import (
     free_output,
     room_text,
     slowest_number,
+    waiting_text,
     wanted_of,
 )
 from kerncap.tui.extract.progress import ProgressView, Steps, size_text
@@ -43,13 +45,16 @@ if TYPE_CHECKING:
 __all__ = ["ExtractDialog", "Origin"]
 
 _GOOD = ("IDENTICAL", "WITHIN_TOLERANCE", "NONDETERMINISTIC_OK")
+_LONG_WAIT_S = 3.0  # for a dispatch of the program that runs
 _HINTS = {
     "form": "enter extracts   tab next field   ← → choose   esc back",
     "progress": "esc cancels, and leaves nothing",
+    "in running": "r by a rerun instead   esc cancels, and leaves nothing",
     "cancelling": "cancelling: the step under way comes to its end, and what was written is removed",
     "result": "enter opens the workbench   esc back",
     "captured": "enter replays it: there is no source to edit   esc back",
     "failed": "enter back to the form   esc leaves",
+    "failed in running": "r captures one by a rerun   enter back to the form   esc leaves",
 }
 
 
@@ -78,6 +83,7 @@ class ExtractDialog(KerncapDialog[Path]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go", "Extract", show=False, priority=True),
+        Binding("r", "rerun", "By a rerun", show=False),
         Binding("up", "app.focus_previous", show=False),
         Binding("down", "app.focus_next", show=False),
     ]
@@ -89,12 +95,14 @@ class ExtractDialog(KerncapDialog[Path]):
         self._extraction: Extraction | None = None
         self._result: ExtractResult | None = None
         self._phase = "form"
-        from kerncap.core.extract.placing import default_output
-
-        self._output = free_output(default_output(base_name(kernel.name)))
+        self._before = 0  # launches of the kernel when its dispatch was asked for
+        self._then_rerun = False  # once what is under way has been given up
 
     def compose(self) -> ComposeResult:
         """Three pages in one frame."""
+        from kerncap.core.extract.placing import default_output
+
+        output = free_output(self.kerncap.place(default_output(base_name(self._kernel.name))))
         kernel, origin = self._kernel, self._origin
         slowest = slowest_number(kernel)
         which = NEXT if origin.running else NUMBER
@@ -133,7 +141,7 @@ class ExtractDialog(KerncapDialog[Path]):
                             source, placeholder="found by debug information", id="source", compact=True
                         )
                     with self._field("output"):
-                        yield Input(str(self._output), id="output", compact=True)
+                        yield Input(str(output), id="output", compact=True)
                     yield Static("", markup=False, id="room")
                     with self._field("existing"):
                         yield Choice(
@@ -159,7 +167,20 @@ class ExtractDialog(KerncapDialog[Path]):
 
     def _tick(self) -> None:
         if self._phase in ("progress", "cancelling"):
-            self.query_one(ProgressView).show(None, self.kerncap.clock())
+            view = self.query_one(ProgressView)
+            view.show(None, self.kerncap.clock())
+            extraction = self._extraction
+            if extraction is not None and self._in_running and view.waited >= _LONG_WAIT_S:
+                view.say(waiting_text(extraction.wanted, self._launches(), self._before))
+
+    @property
+    def _in_running(self) -> bool:
+        """Whether it is the program that runs from which the dispatch is, or was, to come."""
+        return self._extraction is not None and self._extraction.wanted.session is not None
+
+    def _launches(self) -> int:
+        now = self._origin.launches
+        return max(self._kernel.calls, now() if now is not None else 0)
 
     # The form
 
@@ -242,6 +263,26 @@ class ExtractDialog(KerncapDialog[Path]):
         elif self._phase != "cancelling":
             self.dismiss(None)
 
+    def action_rerun(self) -> None:
+        """The dispatch that the running program did not launch, or the first, of another run of it."""
+        if not self._in_running:
+            return
+        if self._phase == "progress":
+            self._then_rerun = True
+            self.action_cancel()
+        elif self._phase == "failed":
+            self._rerun()
+
+    def _rerun(self) -> None:
+        self._then_rerun = False
+        self._page("form")
+        self.query_one("#origin", Choice).choose(RERUN)
+        which = self.query_one("#which", Choice)
+        if which.value == NEXT:
+            which.choose(NUMBER)
+        self.set_focus(which)
+        self._begin()
+
     def close_down(self) -> None:
         """Nothing is left of an extraction that was not complete."""
         if self._extraction is not None and self._phase in ("progress", "cancelling"):
@@ -254,9 +295,12 @@ class ExtractDialog(KerncapDialog[Path]):
             self._problem(error.message)
             return
         self._problem("")
-        self._page("progress")
-        self.query_one(ProgressView).steps = Steps()
         self._extraction = self.kerncap.make_extraction(wanted, self.post_message)
+        self._before = self._launches()
+        self._page("progress")
+        view = self.query_one(ProgressView)
+        view.steps, view.note = Steps(), ""
+        self.set_focus(None)  # letters are keys now
         self._extraction.start()
 
     # Progress and end
@@ -267,11 +311,14 @@ class ExtractDialog(KerncapDialog[Path]):
 
     @on(ExtractionEnded)
     def _ended(self, message: ExtractionEnded) -> None:
-        if message.cancelled:
+        if message.cancelled and self._then_rerun:
+            self._rerun()
+        elif message.cancelled:
             self.kerncap.tell("The extraction was cancelled; nothing was left.")
             self.dismiss(None)
         elif message.result is None:
             self._page("failed")
+            self.query_one(ProgressView).say("")
             name = one_line(base_name(self._kernel.name), 80)
             self._problem(message.sentence.replace(self._kernel.id, name))
         else:
@@ -294,7 +341,8 @@ class ExtractDialog(KerncapDialog[Path]):
         self._hint()
 
     def _hint(self) -> None:
-        self.query_one("#hints", Static).update(Content(_HINTS[self._phase]))
+        more = {"progress": "in running", "failed": "failed in running"} if self._in_running else {}
+        self.query_one("#hints", Static).update(Content(_HINTS[more.get(self._phase, self._phase)]))
 
     def _problem(self, text: str) -> None:
         label = self.query_one("#problem", Static)
@@ -307,7 +355,8 @@ def result_text(result: ExtractResult) -> Content:
     source = result.source
     if source.variant:
         more = len(source.files) - 1
-        written = f"{source.language}: {source.variant}" + (f" and {more} more files" if more > 0 else "")
+        written = f"{source.language}: {source.variant}"
+        written += f" and {many(more, 'more file')}" if more > 0 else ""
     else:
         written = f"none: {source.reason}"
     verdict = str(result.baseline.get("verdict", "none"))
@@ -320,7 +369,7 @@ def result_text(result: ExtractResult) -> Content:
         ("grid", words_of(result.arch).launch(result.grid, result.block, " x ")),
         (
             "memory",
-            f"{result.regions} regions, {size_text(result.bytes)} "
+            f"{many(result.regions, 'region')}, {size_text(result.bytes)} "
             f"({size_text(result.bytes_on_disk)} on disk)",
         ),
         (

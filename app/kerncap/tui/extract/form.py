@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kerncap.core.errors import KerncapError, UsageError
 from kerncap.core.program.device_words import AMD, DeviceWords
+from kerncap.core.units import times
 
 if TYPE_CHECKING:
     from kerncap.core.program.live import KernelStats
@@ -31,6 +32,7 @@ class Origin:
     running: bool
     allocated: int = 0  # bytes that the program has from the runtime; 0: not known
     words: DeviceWords = AMD
+    launches: Callable[[], int] | None = None  # of the kernel, by now
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,24 @@ def _check(wanted: Wanted) -> None:
         language="auto",
         memory=wanted.memory,
         timeout=None,
+    )
+
+
+def waiting_text(wanted: Wanted, launches: int, before: int) -> str:
+    """While a dispatch of a running program does not come: how often the kernel was launched, and what else
+    there is. `before`: when it was asked for.
+    """
+    since = launches - before
+    text = f"It was launched {times(launches)} so far"
+    if wanted.dispatch:
+        text += f"; dispatch {wanted.dispatch} is waited for"
+    elif since > 0 and wanted.grid is not None:
+        text += f", {since} of them since this was asked for, with other grids"
+    elif since <= 0:
+        text += ", and not since this was asked for"
+    return (
+        f"{text}. If the program goes on without launching it{' so' if since > 0 else ' again'}, "
+        "r captures one by a rerun, from the start."
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.widget import Widget
 
+from kerncap.core.units import many
 from kerncap.tui.leaderboard.columns import bar
 from kerncap.tui.leaderboard.header import clock_text
 
@@ -77,6 +78,7 @@ class ProgressView(Widget):
     def __init__(self) -> None:
         super().__init__(id="progress")
         self.steps = Steps()
+        self.note = ""  # said while the dispatch does not come
         self._progress: Progress | None = None
         self._clock = 0.0
 
@@ -91,6 +93,17 @@ class ProgressView(Widget):
                 self.refresh(layout=True)
                 return
         self.refresh()
+
+    @property
+    def waited(self) -> float:
+        """Seconds that the dispatch has been waited for; 0 where it is not."""
+        return max(0.0, self._clock - self.steps.since) if self.steps.now == "waiting" else 0.0
+
+    def say(self, note: str) -> None:
+        """A sentence below the step under way, while it is the wait for the dispatch."""
+        if note != self.note:
+            self.note = note
+            self.refresh(layout=True)
 
     def render(self) -> Content:
         """One line a step."""
@@ -113,8 +126,10 @@ class ProgressView(Widget):
                 (clock_text(seconds), "dim"),
             ]
             if now == "waiting" and progress.dispatches:
-                parts.append((f", {progress.dispatches} dispatches so far", "dim"))
+                parts.append((f", {many(progress.dispatches, 'dispatch')} so far", "dim"))
             parts.append("\n")
+            if now == "waiting" and self.note:
+                parts.append(("  " + self.note + "\n", "$text-warning"))
             if progress.bytes_total:
                 width = max(10, min(50, self.size.width - 2))
                 parts += [("  " + bar(progress.bytes_done / progress.bytes_total, width) + "\n", "$primary")]

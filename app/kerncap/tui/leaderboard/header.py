@@ -11,6 +11,7 @@ from textual.content import Content
 from textual.geometry import Region
 from textual.widget import Widget
 
+from kerncap.core.units import many
 from kerncap.tui.leaderboard.columns import count, duration
 from kerncap.tui.messages import Board
 from kerncap.tui.widgets.line_table import fitted
@@ -30,6 +31,7 @@ class State(Enum):
     FAILED = "failed"
 
 
+NOT_STARTED = "not started"  # the outcome of a program that could not be
 _NOTHING = Board()
 _SHORT_S = 1.0  # what starting the interposer takes is no share of so short a run that would tell anything
 
@@ -75,8 +77,8 @@ def facts_text(heading: Heading, width: int) -> str:
     timed = "" if board.timed == board.dispatches else f", {count(board.timed)} timed"
     if board.sampling:
         timed += ", sampled"
-    dispatches = f"{count(board.dispatches)} dispatches"
-    kernels = f"{len(board.kernels)} kernels"
+    dispatches = f"{count(board.dispatches)} {'dispatch' if board.dispatches == 1 else 'dispatches'}"
+    kernels = many(len(board.kernels), "kernel")
     of = f"{heading.shown} of {kernels}" if heading.filter else kernels
     processes = f"{board.processes} processes" if board.processes > 1 else ""
     simulated = "simulated time" if board.simulated else ""

@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Log, Static
 
+from kerncap.core.units import many
 from kerncap.tui.leaderboard.ranking import Filter
 
 _KEPT_LINES = 5000
@@ -169,7 +170,7 @@ class OutputPane(Vertical):
 
 def lines_text(count: int) -> str:
     """`1 line`, `2 lines`."""
-    return f"{count} line" if count == 1 else f"{count} lines"
+    return many(count, "line")
 
 
 def _bytes(value: float) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kerncap.core.errors import KerncapError
-from kerncap.core.program.workload import Command, parse_command
+from kerncap.core.program.workload import parse_command
+from kerncap.tui.cut_off import NAME, CutOff
 from kerncap.tui.widgets.ask import AskText
 from kerncap.tui.widgets.confirm import Confirm
 
@@ -61,32 +62,35 @@ def ask_for_device(screen: LeaderboardScreen) -> None:
 def offer_resume(screen: LeaderboardScreen) -> None:
     """Asks whether to go on where the last session was cut off, if it was."""
     app = screen.kerncap
-    remembered = app.remembered
-    if not remembered.get("resume.cut_off", False):
-        return
-    if app.workbench is not None:  # the user has said where to go on
-        remembered.set("resume.cut_off", None)
-        return
-    directory = remembered.get("resume.workbench", "")
-    words = remembered.get("resume.command", [])
-    if directory and Path(directory).is_dir():
-        question = f"The last session was cut off, with the workbench on {directory}. Go on there?"
-    elif words:
-        question = f"The last session was cut off while it ran {shlex.join(words)}. Run it again?"
-    else:
+    last = CutOff.of(app.remembered.get(NAME))
+    if last is None:
+        app.remembered.set(NAME, None)
         return
 
     def answered(yes: bool | None) -> None:
-        remembered.set("resume.cut_off", None)
-        if not yes:
-            return
-        if words:
-            variables = remembered.get("resume.variables", [])
-            screen.command = Command(tuple(words), tuple((name, value) for name, value in variables))
-        if directory and Path(directory).is_dir():
-            screen.refresh_heading()
-            app.open_workbench(directory)
-        else:
-            screen.start()
+        app.remembered.set(NAME, None)
+        if yes:
+            _resume(screen, last)
 
-    app.push_screen(Confirm(question, "Resume", "No", first=True), answered)
+    app.push_screen(Confirm(last.question(), "Resume", "No", first=True), answered)
+
+
+def _resume(screen: LeaderboardScreen, last: CutOff) -> None:
+    """What was not said anew for this session is as it was."""
+    app = screen.kerncap
+    app.device = app.device or last.device
+    app.source_dir = app.source_dir or last.source_dir
+    if last.command is not None:
+        screen.command = last.command
+        if not last.is_here():
+            app.elsewhere = True
+            try:
+                os.chdir(last.directory)  # where its program is, and its captures are
+            except OSError as error:
+                screen.tell(f"{last.directory} cannot be entered: {error.strerror}.", "error", lasting=True)
+                return
+    if last.workbench is not None:
+        screen.refresh_heading()
+        app.open_workbench(last.workbench)
+    else:
+        screen.start()

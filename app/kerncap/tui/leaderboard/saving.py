@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kerncap.core.files import json_text
 from kerncap.core.program.profile import kernel_reports
+from kerncap.core.units import many
 from kerncap.tui.leaderboard.ranking import export_rows
 from kerncap.tui.widgets.ask import AskText
 
@@ -68,11 +69,17 @@ def ask_and_save(screen: LeaderboardScreen) -> None:
         except OSError as error:
             screen.tell(f"{path} cannot be written: {error.strerror}", "error")
             return
-        screen.tell(f"{len(kernels)} kernels saved: {path.absolute()}")
+        screen.tell(f"{many(len(kernels), 'kernel')} saved: {path.absolute()}")
 
-    name = time.strftime("kernels-%Y%m%d-%H%M%S.json")
+    name = str(screen.kerncap.place(Path(time.strftime("kernels-%Y%m%d-%H%M%S.json"))))
     screen.app.push_screen(
-        AskText("Save to:", name, hint="A name in .csv gives a table.", check=_problem), answered
+        AskText(
+            "Save to:",
+            name,
+            hint="A name in .csv gives a table.",
+            check=_problem,
+        ),
+        answered,
     )
 
 

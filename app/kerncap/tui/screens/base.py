@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,6 +14,7 @@ from kerncap.tui.services.trouble import sentences
 from kerncap.tui.widgets.bars import KeyBar, Severity, StatusLine
 
 if TYPE_CHECKING:
+    from kerncap.tui.actions import Action
     from kerncap.tui.app import KerncapApp
 
 T = TypeVar("T")
@@ -62,8 +64,21 @@ class KerncapScreen(Screen[None]):
         """A sentence in the status line; it stays for some seconds, or until the next where `lasting`."""
         self.query_one(StatusLine).tell(text, severity, lasting=lasting)
 
+    def fitting(self, actions: Sequence[Action]) -> Sequence[Action]:
+        """Those of the screen's actions that are of use on what it shows, the most useful first: for the key
+        bar, help and the palette. A key of another one still says why it does nothing.
+        """
+        return actions
+
+    def seen(self) -> dict[str, Any]:
+        """What of it the next session is to go on with, if this one is cut off now: JSON values.
+
+        `workbench`: a reproducer's directory. `command`, `variables`, `running`: a program and its state.
+        """
+        return {}
+
     def close_down(self) -> None:
-        """The application ends (quit, SIGHUP, SIGTERM): end child processes, remember what is to be resumed.
+        """The application ends (quit, SIGHUP, SIGTERM): end child processes.
 
         Called in the event loop's thread, top screen first; it must take two seconds at most, and neither
         draw nor wait for a worker.

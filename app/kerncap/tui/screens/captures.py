@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from kerncap.core.code.names import one_line
+from kerncap.core.units import many
 from kerncap.tui.actions import Action, bindings
 from kerncap.tui.extract.progress import size_text
 from kerncap.tui.messages import CapturesListed
@@ -194,7 +195,8 @@ class CapturesScreen(KerncapScreen):
             self.tell(message.sentence, "warning")
         damaged = sum(1 for one in message.captures if one.problem)
         if damaged:
-            self.tell(f"{damaged} of {len(message.captures)} captures cannot be used; i says why.", "warning")
+            of = many(len(message.captures), "capture")
+            self.tell(f"{damaged} of {of} cannot be used; i says why.", "warning")
         if self.kerncap.guided:
             self.query_one(StatusLine).hint("enter opens the workbench on a capture; esc goes back.")
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.screen import Screen
 from textual.widgets import Static
 
-from kerncap.tui.actions import REGISTRY, Group, keys_of, shown_key
+from kerncap.tui.actions import REGISTRY, Action, Group, fitting, keys_of, shown_key
 from kerncap.tui.screens.base import KerncapDialog
 from kerncap.tui.settings import config_path
 
@@ -24,10 +26,10 @@ _TABLES = (
 )
 
 
-def section(group: Group, keymap: dict[str, str]) -> Content:
-    """One screen's actions as a table of keys, titles and explanations."""
+def section(group: Group, actions: Sequence[Action], keymap: dict[str, str]) -> Content:
+    """Actions of one screen as a table of keys, titles and explanations."""
     parts: list[str | tuple[str, str]] = [(f"{group.title}\n", "bold $accent")]
-    for action in group.actions:
+    for action in actions:
         keys = " ".join(map(shown_key, keys_of(group, action, keymap))) or "palette"
         parts += [("  " + keys.ljust(10), "bold"), f" {action.title}"]
         if action.help:
@@ -52,9 +54,10 @@ class HelpScreen(KerncapDialog[None]):
         Binding("G", "bottom", show=False),
     ]
 
-    def __init__(self, group: str) -> None:
+    def __init__(self, below: Screen[Any]) -> None:
         super().__init__()
-        self._group = group
+        self._below = below
+        self._group = str(getattr(below, "GROUP", ""))
 
     def compose(self) -> ComposeResult:
         """Sections."""
@@ -63,7 +66,8 @@ class HelpScreen(KerncapDialog[None]):
             box.border_title = "keys (esc closes)"
             for name in (self._group, "app"):
                 if name in REGISTRY:
-                    yield Static(section(REGISTRY[name], keymap), markup=False)
+                    group = REGISTRY[name]
+                    yield Static(section(group, fitting(self._below, group), keymap), markup=False)
             parts: list[str | tuple[str, str]] = [("In tables\n", "bold $accent")]
             for keys, what in _TABLES:
                 parts += [("  " + keys.ljust(10), "bold"), f" {what}\n"]

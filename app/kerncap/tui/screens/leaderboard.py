@@ -13,9 +13,10 @@ from textual.containers import Container, Vertical
 from textual.timer import Timer
 
 from kerncap.core.program.device_words import words_of_devices
+from kerncap.core.units import many
 from kerncap.tui.actions import bindings
 from kerncap.tui.leaderboard.detail import DetailPane
-from kerncap.tui.leaderboard.header import BoardHeader, Heading, State
+from kerncap.tui.leaderboard.header import NOT_STARTED, BoardHeader, Heading, State
 from kerncap.tui.leaderboard.hints import hint
 from kerncap.tui.leaderboard.keys import ACTIONS, GROUP
 from kerncap.tui.leaderboard.panes import FilterLine, OutputPane
@@ -137,6 +138,14 @@ class LeaderboardScreen(KerncapScreen):
             shown = room[name] if wish == "auto" else wish == "on"
             self.query_one(kind).display = shown and height >= FLAT
 
+    def seen(self) -> dict[str, Any]:
+        """The program, unless it could not be started."""
+        command = self.command
+        if command is None or self._heading.outcome == NOT_STARTED:
+            return {}
+        variables = [list(pair) for pair in command.variables]
+        return {"command": list(command.arguments), "variables": variables, "running": self.running}
+
     def close_down(self) -> None:
         """The program ends with us."""
         if self.program is not None:
@@ -215,7 +224,7 @@ class LeaderboardScreen(KerncapScreen):
         seen = self._latest.dispatches
         if not good and not stopped:
             more = "Its last words are in the output pane (o)." if self._has_output() else ""
-            what = f"after {seen} dispatches" if seen else "before any dispatch was seen"
+            what = f"after {many(seen, 'dispatch')}" if seen else "before any dispatch was seen"
             told = sentences(f"The program failed ({outcome}) {what}", message.reason, more)
             self.tell(told, "error", lasting=True)
             if not self.query_one(OutputPane).display and self._has_output():
@@ -223,7 +232,8 @@ class LeaderboardScreen(KerncapScreen):
         elif not seen:
             self.tell(sentences("No dispatch was seen", message.reason), "warning", lasting=True)
         elif message.left:
-            self.tell(f"{message.left} processes that the program started still run.", "warning")
+            still = "still runs" if message.left == 1 else "still run"
+            self.tell(f"{many(message.left, 'process')} that the program started {still}.", "warning")
         elif self._latest.notes:
             self.tell(sentences(*self._latest.notes), "warning", lasting=True)
         self.table.idle_text = "No dispatch was seen."
@@ -234,7 +244,7 @@ class LeaderboardScreen(KerncapScreen):
     @on(ProgramFailed)
     def _failed(self, message: ProgramFailed) -> None:
         if message.run == self._runs:
-            self._show_heading(state=State.FAILED, outcome="not started")
+            self._show_heading(state=State.FAILED, outcome=NOT_STARTED)
             self.tell(sentences(message.sentence, "R names another program"), "error", lasting=True)
 
     def _has_output(self) -> bool:
@@ -496,6 +506,7 @@ class LeaderboardScreen(KerncapScreen):
             self.running,
             self._allocated,
             words_of_devices(self.table.board.devices),
+            lambda: next((k.calls for k in self._latest.kernels if k.id == kernel.id), 0),
         )
 
         def done(directory: Path | None) -> None:

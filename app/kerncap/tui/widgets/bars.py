@@ -10,7 +10,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
-from kerncap.tui.actions import REGISTRY, keys_of, shown_key
+from kerncap.tui.actions import REGISTRY, fitting, keys_of, shown_key
 
 if TYPE_CHECKING:
     from kerncap.tui.app import KerncapApp
@@ -93,11 +93,11 @@ class KeyBar(Widget):
         parts: list[tuple[str, str, bool]] = []
         for name in (getattr(self.screen, "GROUP", ""), "app"):
             group = REGISTRY.get(name)
-            for action in group.actions if group else ():
+            for action in fitting(self.screen, group) if group else ():
                 keys = keys_of(group, action, keymap) if group else []
                 if action.bar and keys:
                     parts.append((shown_key(keys[0]), action.bar, action.name in _STAYING))
-        # What does not fit is left out, the less wanted first: those that come later in the registry.
+        # What does not fit is left out, the less wanted first: those that come later.
         while (
             len(parts) > 1
             and sum(cell_len(k) + cell_len(w) + 3 for k, w, _ in parts) - 2 > self.size.width - 1

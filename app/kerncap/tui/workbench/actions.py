@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from kerncap.tui.actions import Action
 
 ACTIONS = (
@@ -94,3 +97,33 @@ ACTIONS = (
     ),
     Action("back", "escape", "Back", "Give up what is under way; else back to where you were.", bar="back"),
 )
+
+# Without source: what there is to do with the captured kernel itself, the most useful first.
+_WITHOUT_SOURCE = (
+    "replay",
+    "validate",
+    "validate_strict",
+    "tolerance",
+    "pane_timing",
+    "pane_validation",
+    "pane_config",
+    "next_region",
+    "previous_region",
+    "pane_source",
+    "back",
+)
+_MORE_WORDS = {"validate_strict": "strict", "pane_timing": "timing", "pane_validation": "validation"}
+_OF_TRITON = ("candidates", "pane_config")
+
+
+def fitting(actions: Sequence[Action], *, replay_only: bool, triton: bool) -> Sequence[Action]:
+    """Those that are of use on a reproducer: with or without source, of Triton or not."""
+    found = {action.name: action for action in actions if triton or action.name not in _OF_TRITON}
+    if not replay_only:
+        return tuple(found.values())
+    # The bar has room for more of them then.
+    return [
+        replace(found[name], bar=found[name].bar or _MORE_WORDS.get(name, ""))
+        for name in _WITHOUT_SOURCE
+        if name in found
+    ]

@@ -53,7 +53,7 @@ class AttemptsTable(LineTable):
         return [*pieces, ("  verdict", "heading")]
 
     def row(self, index: int) -> list[tuple[str, str]]:
-        """One attempt. A wrong result has no speed: `-` in its place, and its other figures are dim."""
+        """One attempt. A wrong result has no speedup: `-` in its place. Its median and the rest are dim."""
         row = self.model.rows[int(self.keys[index])]
         best = self.model.best
         is_best = best is not None and best.number == row.number

@@ -18,6 +18,7 @@ from kerncap.core.loop.history import (
     present_sources,
 )
 from kerncap.core.loop.iterations import Iteration, find_iteration
+from kerncap.core.units import many
 from kerncap.tui.widgets.bars import Severity
 from kerncap.tui.workbench.configuration_commands import ConfigurationCommands
 from kerncap.tui.workbench.source_commands import Told
@@ -54,8 +55,10 @@ class Commands(ConfigurationCommands):
 
     def action_build(self) -> None:
         """An attempt with the source as it stands."""
-        if self.no_source():
-            return
+        if not self.no_source():
+            self._start()
+
+    def _start(self) -> None:
         self.trouble = ""
         self.began = self.kerncap.clock()
         if self.engine is not None:
@@ -99,7 +102,10 @@ class Commands(ConfigurationCommands):
 
     def _again(self, step: str, mode: str) -> None:
         number = self.table.number
-        if number is None:
+        stands = self.engine is None or not self.engine.alive
+        if self.replay_only and (number is None or stands):  # there is nothing to build: a run of all steps
+            self._start()
+        elif number is None:
             self.tell("There is no attempt yet: b builds.", "warning")
         elif self.engine is None or not self.engine.alive:
             self.tell("The loop does not run: b starts it.", "warning")
@@ -127,7 +133,6 @@ class Commands(ConfigurationCommands):
         elif self.marked is not None or self.shown.sides is not None:
             self._unmark()
         elif len(self.app.screen_stack) > 1:
-            self.kerncap.remembered.set("resume.workbench", None)
             self.dismiss()
 
     # Panes
@@ -309,9 +314,13 @@ class Commands(ConfigurationCommands):
             self.views.view("diff").scroll_to(0, 0, animate=False)
         self.views.draw()
 
-    @work(thread=True, exclusive=True, group="patch", exit_on_error=False)
     def action_patch(self) -> None:
         """Writes the change as a patch."""
+        if not self.no_source():
+            self._patch()
+
+    @work(thread=True, exclusive=True, group="patch", exit_on_error=False)
+    def _patch(self) -> None:
         from kerncap.core.build.patch import NAME, write_patch
 
         try:
@@ -320,7 +329,7 @@ class Commands(ConfigurationCommands):
             self.post_message(Told(str(error), "warning"))
             return
         path = self.directory / NAME
-        text = f"Wrote {NAME} ({len(made.files)} file{'s' * (len(made.files) != 1)}); this applies it: "
+        text = f"Wrote {NAME} ({many(len(made.files), 'file')}); this applies it: "
         text += shlex.join(["git", "-C", str(made.root), "apply", str(path)])
         if made.applies is False:
             text += " -- the program's source has changed since the extraction, so it may not apply"

@@ -142,9 +142,7 @@ async def _split(tmux: list[str], arguments: list[str]) -> Outcome:
 
 
 def _missing(name: str, error: OSError | None) -> str:
-    why = (
-        error.strerror
-        if error is not None and not isinstance(error, FileNotFoundError)
-        else "is not installed"
-    )
-    return f"{name}: {why}. Set EDITOR, or `editor` in tui.toml; `i` edits here."
+    why = f"{name} is not installed"
+    if error is not None and not isinstance(error, FileNotFoundError):
+        why = f"{name}: {error.strerror}"
+    return f"{why}. Set EDITOR, or `editor` in tui.toml; `i` edits here."

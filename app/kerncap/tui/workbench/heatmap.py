@@ -20,21 +20,29 @@ _LEAST = -8.0  # errors below 1e-8 look like this one
 
 @dataclass(frozen=True)
 class Grid:
-    """Errors by place: `rows` of `columns` squares of `square` bytes from byte `first` of the region on."""
+    """Errors by place: `rows` of `columns` squares of `square` bytes from byte `first` of the region on.
+
+    The last square may reach beyond `end`, where the region, or what of it is compared, ends.
+    """
 
     first: int
+    end: int
     square: int
     columns: int
     rows: tuple[tuple[float, ...], ...]
 
 
-def pool(error_map: dict[str, Any], extent: Sequence[int], width: int, height: int) -> Grid:
-    """The map (core/judge/mismatches.py) in at most `width` x `height` squares over the bytes of `extent`."""
+def pool(error_map: dict[str, Any], extent: Sequence[int], size: int, width: int, height: int) -> Grid:
+    """The map (core/judge/mismatches.py) in at most `width` x `height` squares over the bytes of `extent` and
+    of errors outside of it, in a region of `size` bytes (0: not known).
+    """
     cell = max(1, int(error_map.get("cell_bytes", 1)))
     cells = [(int(at), float(error)) for at, error in error_map.get("cells", [])]
     first, end = int(extent[0]), int(extent[1])
     if cells:
         first, end = min(first, cells[0][0]), max(end, cells[-1][0] + cell)
+    if size:  # cells lie on whole multiples of their size in the address space: outer ones reach out
+        first, end = max(first, 0), min(end, size)
     span = max(end - first, 1)
     columns = 1 << max(0, int(math.log2(max(1, width))))  # rows of matrices are mostly powers of two
     while columns > 1 and columns // 2 * cell >= span:
@@ -48,11 +56,11 @@ def pool(error_map: dict[str, Any], extent: Sequence[int], width: int, height: i
         for i in range(count - (rows - 1) * columns, columns):
             row[i] = -1.0  # beyond the end
     for at, error in cells:
-        for index in range((at - first) // square, (at - first + cell - 1) // square + 1):
+        for index in range((max(at, first) - first) // square, (at - first + cell - 1) // square + 1):
             y, x = divmod(index, columns)
             if y < rows:
                 grid[y][x] = max(grid[y][x], error)
-    return Grid(first, square, columns, tuple(tuple(row) for row in grid))
+    return Grid(first, end, square, columns, tuple(tuple(row) for row in grid))
 
 
 def level(error: float, steps: int) -> int:

@@ -140,7 +140,7 @@ class Model:
 
     @property
     def best(self) -> Row | None:
-        """The fastest whose result is right. None where none is: a wrong result has no speed."""
+        """The fastest whose result is right. None where none is: a wrong result has no speedup."""
         valid = [r for r in self.rows.values() if r.passed and r.median_ns is not None]
         # Against the captured kernel where both know it: the machine may differ from session to session.
         return min(valid, key=lambda r: (-(r.speedup or 0.0), r.number), default=None)

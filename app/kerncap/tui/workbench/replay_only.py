@@ -90,10 +90,10 @@ class ReplayOnly:
             self.build()
         while (request := self._asked.get()) is not None and not self._stop.is_set():
             self._given_up.clear()
-            if request.step == "replay" or not self._runs:
+            number = request.number or max(self._runs, default=0)
+            if request.step == "replay" or number not in self._runs:  # of before the loop was started again
                 self._round(max(self._runs, default=0) + 1, STEPS, request.mode, {})
             else:
-                number = request.number or max(self._runs)
                 known = {n: v for n, v in self._runs[number].document.items() if n != "error"}
                 self._round(number, ("validate",), request.mode, known)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -13,11 +14,12 @@ from textual.widgets import Static
 from kerncap.core.build.diagnostics import counts, first_error, parse
 from kerncap.core.loop import events as loop
 from kerncap.core.loop.iterations import Iteration
-from kerncap.tui.actions import bindings
+from kerncap.core.units import many
+from kerncap.tui.actions import Action, bindings
 from kerncap.tui.services.trouble import sentences
-from kerncap.tui.widgets.bars import StatusLine
+from kerncap.tui.widgets.bars import KeyBar, StatusLine
 from kerncap.tui.widgets.line_table import LineTable
-from kerncap.tui.workbench.actions import ACTIONS
+from kerncap.tui.workbench.actions import ACTIONS, fitting
 from kerncap.tui.workbench.attempts import AttemptsTable
 from kerncap.tui.workbench.commands import Commands
 from kerncap.tui.workbench.engine import Engine, Happened, MakeBench, Opened, Stopped, replay_bench
@@ -68,7 +70,6 @@ class WorkbenchScreen(Commands):
         self.chosen_pane = pane if pane in PANES else "source"
         self.views.choose(self.chosen_pane)
         self.table.focus()
-        self.kerncap.remembered.set("resume.workbench", str(self.directory))
         self.engine = Engine(
             self.directory,
             self.device,
@@ -87,6 +88,14 @@ class WorkbenchScreen(Commands):
         if self.engine is not None:
             threading.Thread(target=self.engine.close, daemon=True).start()
 
+    def fitting(self, actions: Sequence[Action]) -> Sequence[Action]:
+        """What can be done with this reproducer."""
+        return fitting(actions, replay_only=bool(self.replay_only), triton=self.configuration is not None)
+
+    def seen(self) -> dict[str, Any]:
+        """The reproducer: its attempts are on disk."""
+        return {"workbench": str(self.directory)}
+
     def close_down(self) -> None:
         """The application ends; attempts are kept, so that the session can be resumed."""
         if self._run_of_candidates is not None:
@@ -104,6 +113,7 @@ class WorkbenchScreen(Commands):
         self.table.renew(to_newest=True)
         self.definition, self.judging = facts.definition, facts.judging
         self.replay_only = facts.replay_only
+        self.query_one(KeyBar).refresh()  # keys that fit it
         if self._run_of_candidates is None:
             self.show_configuration(facts.configuration)
         if self.configuration is None and self.chosen_pane == "config":  # of another kernel
@@ -119,7 +129,9 @@ class WorkbenchScreen(Commands):
             self.tell(sentences(*(problems or [self.replay_only])), "warning", lasting=True)
         elif facts.iterations:
             resumed = "; the source is as in the last one" if facts.resumed else ""
-            self.tell(f"{len(facts.iterations)} attempts of earlier sessions are here{resumed}.")
+            count = len(facts.iterations)
+            here = "is here" if count == 1 else "are here"
+            self.tell(f"{many(count, 'attempt')} of earlier sessions {here}{resumed}.")
         self._show(self.table.number)
 
     def on_happened(self, message: Happened) -> None:
@@ -191,7 +203,8 @@ class WorkbenchScreen(Commands):
         self.trouble = message.sentence
         self.model.attempt, self.model.ready = None, False
         if message.sentence:
-            self.tell(sentences(message.sentence, "b starts again"), "error", lasting=True)
+            key = "p" if self.replay_only else "b"
+            self.tell(sentences(message.sentence, f"{key} starts again"), "error", lasting=True)
         if not self.model.iterations:
             self.load_sources()
         self.draw_state()

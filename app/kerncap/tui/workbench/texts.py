@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kerncap.core.build.diagnostics import Diagnostic, counts
 from kerncap.core.loop.history import DiffLine
+from kerncap.core.units import many
 from kerncap.tui.workbench.figures import duration, lines_changed, ratio, seconds, with_interval
 from kerncap.tui.workbench.lines import Line, clean, fold, wrap
 from kerncap.tui.workbench.model import Row
@@ -38,7 +39,7 @@ def messages(
             lines = [[("no messages", "dim")]]
         return Messages(lines, [])
     errors, warnings = counts(diagnostics)
-    lines.append([(f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}", "dim")])
+    lines.append([(f"{many(errors, 'error')}, {many(warnings, 'warning')}", "dim")])
     starts = []
     for i, diagnostic in enumerate(diagnostics):
         lines.append([("", "")])
@@ -123,7 +124,7 @@ def compare(sides: Sides, found: Sequence[DiffLine], width: int) -> list[Line]:
     lines.append([("", "")])
     if not (a.passed and b.passed):
         wrong = " and ".join(f"attempt {row.number} is {row.verdict}" for row in (a, b) if not row.passed)
-        lines += [[(part, "bad")] for part in wrap(f"{wrong}: only right results have a speed.", width)]
+        lines += [[(part, "bad")] for part in wrap(f"{wrong}: only right results have a speedup.", width)]
     elif sides.gain is not None:
         text = f"attempt {b.number} takes {1 / sides.gain:.4g} of the time of attempt {a.number}"
         if sides.interval is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kerncap.core.units import many
 from kerncap.tui.workbench.figures import duration, ratio, seconds, unit_of, with_interval
 from kerncap.tui.workbench.lines import Line, fold
 from kerncap.tui.workbench.model import Row
@@ -143,7 +144,7 @@ def _figures(row: Row, timing: Mapping[str, Any], best: Row | None) -> list[Line
     ]
     style = {"FASTER": "good", "SLOWER": "bad"}.get(row.speed, "warn")
     noise = timing.get("noise")
-    detail = f"  {counts[0]} and {counts[1]} samples"
+    detail = f"  {counts[0]} and {many(counts[1], 'sample')}"
     detail += f", noise {noise * 100:.2g} %" if isinstance(noise, float) else ""
     if row.passed:
         lines.append([(f"{ratio(row.speedup)} {row.speed}", style), (detail, "dim")])

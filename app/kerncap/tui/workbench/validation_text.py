@@ -203,10 +203,10 @@ def _histograms(region: Mapping[str, Any], width: int) -> list[Line]:
 def _map(
     region: Mapping[str, Any], found: Mapping[str, Any], width: int, height: int, plain: bool
 ) -> list[Line]:
-    extent = region.get("extent") or [0, region.get("bytes") or 0]
-    grid = heatmap.pool(dict(found), extent, width - 2, height if plain else height * 2)
-    end = grid.first + grid.square * sum(1 for row in grid.rows for error in row if error >= 0)
-    head = f"where, bytes {grid.first} to {end}"
+    whole = int(region.get("bytes") or 0)
+    extent = region.get("extent") or [0, whole]
+    grid = heatmap.pool(dict(found), extent, whole, width - 2, height if plain else height * 2)
+    head = f"where, bytes {grid.first} to {grid.end}"
     tail = f", {grid.columns} squares of {grid.square} B a line"
     lines: list[Line] = [[(head + (tail if len(head + tail) < width else ""), "heading")]]
     lines += [[("  ", ""), *line] for line in heatmap.draw(grid, plain=plain)]
