@@ -203,7 +203,7 @@ def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) 
         debug = _debug(code, capture.dispatch.symbol)
     except CodeObjectError:
         return TypeMap(capture, typed, fallback)
-    pointers = _pointers(capture, kernel)
+    pointers = argument_pointers(capture, kernel)
     called = _argument_names(kernel, debug)
     named = {address: called[i] for i, address in reversed(pointers) if called[i]}  # the first one counts
     roots: list[tuple[str, int, Pointed[Layout]]] = []
@@ -211,7 +211,7 @@ def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) 
         roots += [("debug information", *root) for root in _from_debug(capture, kernel, debug)]
     for names, source in (
         (parameter_types(capture.dispatch.demangled), "mangled name"),
-        (_reproducer_types(capture, kernel.name), "source"),
+        (reproducer_types(capture, kernel.name), "source"),
         (_triton_types(capture, len(kernel.explicit_arguments)), "Triton's signature"),
     ):
         if names is None or len(names) != len(kernel.explicit_arguments):
@@ -322,7 +322,7 @@ def _declared_address(capture: Capture, key: int | str) -> int:
     raise UsageError(f"there is no region {key} in the capture; it has {there or 'none'}{more}")
 
 
-def _pointers(capture: Capture, kernel: Kernel) -> list[tuple[int, int]]:
+def argument_pointers(capture: Capture, kernel: Kernel) -> list[tuple[int, int]]:
     """(index of the explicit argument, its value) of arguments that point into captured memory."""
     found = []
     for i, argument in enumerate(kernel.explicit_arguments):
@@ -427,7 +427,7 @@ def _triton_types(capture: Capture, count: int) -> list[str] | None:
     return [*(f"{kind}*" if kind else "" for kind in pointers), *[""] * (count - len(pointers))]
 
 
-def _reproducer_types(capture: Capture, name: str) -> list[str] | None:
+def reproducer_types(capture: Capture, name: str) -> list[str] | None:
     """The parameter types in the source that lies beside the capture."""
     try:
         manifest = json.loads((capture.path / "manifest.json").read_bytes())

@@ -20,11 +20,16 @@ from kerncap.core.judge import compare
 from kerncap.core.judge.compare import Analysis, Tolerance
 from kerncap.core.judge.dtypes import TypeMap
 from kerncap.core.judge.elements import Addresses
+from kerncap.core.judge.read_only import declared_read_only
 from kerncap.core.judge.variation import EXTENSION_SECONDS, Spread
 from kerncap.core.judge.verdict import Baseline
 from kerncap.core.replay.replayer import KernelFault, KernelTimeout, RangeList, Replayer, Variant
 
 _GRANULES = (4, 1)  # bytes altered together: whole numbers where that is possible
+# Of regions that the application's run left as they were, on a device that does not tell stores: so many are
+# asked about, none larger (a copy of what is altered stays on the device).
+_MOST_ASKED, _LARGEST_ASKED = 16, 1 << 30
+_MOST_RUNS = 48  # of a kernel that varies, from altered memory, before it is seen that more are needed
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ class SilentBytes:
     def __init__(self, replayer: Replayer, capture: Capture, types: TypeMap, baseline_runs: int) -> None:
         self._replayer, self._capture, self._types = replayer, capture, types
         self._runs = baseline_runs
+        self._unchanged: list[str] | None = None
+        self.unknown: list[str] = []  # regions of which it cannot be told whether the kernel stores to them
 
     def check(self, base: Baseline, variant: Variant, tolerance: Tolerance) -> SilentOutcome:
         """Whether the variant, whose last run was tracked, writes what the captured kernel writes."""
@@ -57,20 +64,27 @@ class SilentBytes:
             if unstored:
                 return SilentOutcome(False, unstored=unstored)
             places = ["written"]
-        elif base.silent_bytes or not self._replayer.changed_bytes:
+        elif self._replayer.changed_bytes:
             missing = base.silent_bytes
-            places = ["written"] if self._replayer.changed_bytes else self._candidates()
+            places = [*(["written"] if missing else []), *self._unchanged_outputs(base)]
         else:
+            missing = base.silent_bytes
+            places = self._candidates()
+        if not places:
             return SilentOutcome(True)
         last = None
+        unproven = False
         for place in places:
             analysis = self._differential(place, base, variant, tolerance)
             if analysis is None:
+                unproven = unproven or place == "written"
                 continue
             last = analysis
-            if analysis.mismatches:
+            # What was not stored is far from what should be there: sums that come out otherwise are not.
+            if analysis.mismatches and not analysis.near:
                 return SilentOutcome(True, analysis=analysis)
-        return SilentOutcome(last is not None, missing_bytes=0 if last else missing, analysis=last)
+        unproven = unproven or last is None
+        return SilentOutcome(not unproven, missing_bytes=missing if unproven else 0, analysis=last)
 
     def _unstored(self, base: Baseline, variant: Variant) -> int:
         """The first byte that varies and is not compared, that the variant does not store to, and that the
@@ -101,6 +115,33 @@ class SilentBytes:
                 proven += altered - left.different
         self._replayer.restore()
         return proven
+
+    def _unchanged_outputs(self, base: Baseline) -> list[str]:
+        """Regions that an argument points to (none to const), that the application's run left as they were,
+        and that the captured kernel stores to all the same: where they are altered, it puts its values there.
+        """
+        if self._unchanged is not None:
+            return self._unchanged
+        self._unchanged = []
+        known = {*self._capture.changes["region"].tolist(), *declared_read_only(self._capture)}
+        asked = [place for place in self._candidates() if int(place) not in known]
+        sizes = {str(region.id): region.bytes for region in self._capture.regions}
+        replayer = self._replayer
+        for place in asked:
+            if sizes[place] > _LARGEST_ASKED or len(self._unchanged) + len(self.unknown) >= _MOST_ASKED:
+                self.unknown.append(place)
+                continue
+            try:
+                altered = self._alter(place, 1)
+                replayer.run(base.variant, restore=False, limit_s=replayer.patience(base.run_s))
+                runs = replayer.compare(base.variant, scope="all").runs
+            except (KernelFault, KernelTimeout):  # an address, an index or a bound, most likely
+                self.unknown.append(place)
+                continue
+            if int(runs["different"][runs["region"] == int(place)].sum()) < altered:
+                self._unchanged.append(place)
+        replayer.restore()
+        return self._unchanged
 
     def _candidates(self) -> list[str]:
         """Regions that an argument points to: what the kernel may write where nothing has changed."""
@@ -138,7 +179,8 @@ class SilentBytes:
                 return None  # an input: the captured kernel need not make sense of other values
             replayer.keep("written" if replayer.tracks_writes else "changed", base.variant)
             seen = Spread(self._types)
-            self._gather(seen, 2 if base.deterministic else self._runs, place, granule, base)
+            runs = 2 if base.deterministic else max(self._runs, min(base.runs, _MOST_RUNS))
+            self._gather(seen, runs, place, granule, base, time.monotonic() + EXTENSION_SECONDS)
             if not self._tells(place, granule):
                 return None
         except (KernelFault, KernelTimeout):

@@ -275,15 +275,18 @@ class Validator:
             result.reason = f"{beyond(analysis)}; of those none is wrong"
             return base
         if analysis.mismatches:
-            result.verdict, result.reason = FAIL, first_mismatch(self.capture, analysis)
-            if analysis.near:
-                result.reason += (
-                    f". {base.runs} replays of the captured kernel did not show that value; "
-                    "if its sums may come out so, allow it with a tolerance"
-                )
+            self._differs(result, analysis, base.runs)
             return base
         if self._silent_fails(result, base, variant, tolerance):
             return base
+        if self._silent.unknown:
+            names = ", ".join(self._silent.unknown[:5]) + (
+                " and more" if len(self._silent.unknown) > 5 else ""
+            )
+            result.warnings.append(
+                f"the application's run left region {names} as it was, and this device does not tell stores: "
+                "whether the kernel stores there, and the variant too, is not known"
+            )
         if self._altered_fails(result, base, variant, tolerance):
             return base
         if self._varies(result, base, variant, mode, tolerance):
@@ -321,7 +324,7 @@ class Validator:
             result.reason = (
                 f"it does not store to 0x{outcome.unstored:x}, and the captured kernel always does"
             )
-        elif outcome.analysis is not None and outcome.analysis.mismatches:
+        elif outcome.analysis is not None and outcome.analysis.mismatches and not outcome.analysis.near:
             result.verdict = FAIL
             result.reason = (
                 f"{outcome.analysis.mismatch_bytes} bytes that the captured kernel writes keep what was "
@@ -386,11 +389,23 @@ class Validator:
         analysis, base = self._analyse(differences, base, mode, tolerance)
         if not analysis.mismatches:
             return False
-        result.verdict = FAIL
-        result.reason = "it passed once and failed in a second run from the same state. "
-        result.reason += first_mismatch(self.capture, analysis)
+        self._differs(result, analysis, base.runs)
+        once = "it passed once and failed in a second run from the same state. "
+        result.reason = once * (result.verdict == FAIL) + result.reason
         self._show_regions(result, analysis, base)
         return True
+
+    def _differs(self, result: ValidateResult, analysis: Analysis, runs: int) -> None:
+        """The verdict on a run in which elements differ. What lies that close to the range of a kernel which
+        varies is neither shown to be wrong nor to be right.
+        """
+        result.verdict, result.reason = FAIL, first_mismatch(self.capture, analysis)
+        if analysis.near:
+            result.verdict = INCONCLUSIVE
+            result.reason += (
+                f", just outside of what {runs} replays of the captured kernel showed: it varies, and may "
+                "come to that or not. If its sums may come out so, allow it with a tolerance (--ulp, --rtol)"
+            )
 
     # ---- figures ----------------------------------------------------------------------------
 
