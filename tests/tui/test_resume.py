@@ -73,6 +73,7 @@ def reproducer(where: Path) -> Path:
 
 async def test_a_workbench_that_was_quit_before_is_not_gone_on_with(own_home: Path) -> None:
     await quit_cleanly(bench=reproducer(own_home))
+    Remembered().set("resume.workbench", str(reproducer(own_home)))  # an older kerncap left it there
     await quit_cleanly()
     await cut_off(PROGRAM)
     async with session() as st:
