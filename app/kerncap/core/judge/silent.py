@@ -29,6 +29,7 @@ _GRANULES = (4, 1)  # bytes altered together: whole numbers where that is possib
 # Of regions that the application's run left as they were, on a device that does not tell stores: so many are
 # asked about, none larger (a copy of what is altered stays on the device).
 _MOST_ASKED, _LARGEST_ASKED = 16, 1 << 30
+_MOST_FAULTS = 3  # each costs a new process, with all of the memory
 _MOST_RUNS = 48  # of a kernel that varies, from altered memory, before it is seen that more are needed
 
 
@@ -127,8 +128,9 @@ class SilentBytes:
         asked = [place for place in self._candidates() if int(place) not in known]
         sizes = {str(region.id): region.bytes for region in self._capture.regions}
         replayer = self._replayer
-        for place in asked:
-            if sizes[place] > _LARGEST_ASKED or len(self._unchanged) + len(self.unknown) >= _MOST_ASKED:
+        faults = 0
+        for number, place in enumerate(asked):
+            if sizes[place] > _LARGEST_ASKED or number >= _MOST_ASKED or faults >= _MOST_FAULTS:
                 self.unknown.append(place)
                 continue
             try:
@@ -137,6 +139,7 @@ class SilentBytes:
                 runs = replayer.compare(base.variant, scope="all").runs
             except (KernelFault, KernelTimeout):  # an address, an index or a bound, most likely
                 self.unknown.append(place)
+                faults += 1
                 continue
             if int(runs["different"][runs["region"] == int(place)].sum()) < altered:
                 self._unchanged.append(place)
