@@ -72,3 +72,27 @@ def test_inputs_are_none(validator: MakeValidator) -> None:
     assert result.verdict == (
         "FAIL" if v.replayer.tracks_writes else "IDENTICAL"
     )  # the values that are there
+
+
+def test_a_few_faults_are_enough(validator: MakeValidator) -> None:
+    """Each ends the process that holds the memory."""
+    a = np.random.default_rng(5).random(N).astype(np.float32)
+    orders = [np.random.default_rng(seed).permutation(N).astype(np.uint32) for seed in range(6)]
+    places = [D + (i << 24) for i in range(6)]
+    names = [f"o{i}" for i in range(6)]
+    declared = ", ".join(f"const unsigned* {name}" for name in names)
+    source = (
+        f'extern "C" __global__ void k(const float* a, float* out, {declared})'
+        f" {{ int i = blockIdx.x * 64 + threadIdx.x; out[i] = {' + '.join(f'a[{n}[i]]' for n in names)}; }}"
+    )
+    total = a[orders[0]]
+    for order in orders[1:]:
+        total = total + a[order]
+    memory = [Memory(A, a), Memory(B, np.zeros(N, np.float32), total)]
+    memory += [Memory(place, order) for place, order in zip(places, orders, strict=True)]
+    v = validator(spec(compile_source(source), "k", memory, arguments(A, B, *places), items=N))
+    result = v.validate(compile_source(source.replace("out[i] = a", "out[i] = 0.0f + a")))
+    assert result.verdict == "IDENTICAL", result.reason
+    assert v.replayer.generation <= 1 + 3
+    if not v.replayer.tracks_writes:
+        assert any("left region 3, 4, 5, 6, 7 and more as it was" in warning for warning in result.warnings)
