@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -184,3 +186,23 @@ def test_a_replayer_says_that_it_has_too_few_descriptors(
         assert type(told) is ShortageError, told.message
         assert "Too many open files" in told.message
         assert "ulimit -n" in told.message
+
+
+@built
+def test_a_profile_without_room_for_statistics_is_no_empty_one(capture: Path, tmp_path: Path) -> None:
+    program = str(build_program("in_place").executable)
+    unlimited: dict[str, Any] = {"cwd": tmp_path, "limit": resource.RLIMIT_AS}
+    limited = ["sh", "-c", f"ulimit -f 512; exec {program}"]
+    done = kerncap("profile", "--json", "-o", "p.json", "--", *limited, **unlimited)
+    assert done.returncode == 5, done.stderr
+    said = "what 1 process dispatched is not known: the statistics file in "
+    assert said in json.loads(done.stdout)["error"]
+    assert "File too large; raise the limit on the size of files (ulimit -f)" in done.stdout
+    assert "dispatched no kernel" not in done.stdout + done.stderr
+    assert not (tmp_path / "p.json").exists()
+    both = ["sh", "-c", f"(ulimit -f 512; exec {program}); exec {program}"]
+    done = kerncap("profile", "--json", "--", *both, **unlimited)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["dispatches"] > 0
+    assert any(said in warning for warning in told["warnings"])
