@@ -20,7 +20,8 @@ namespace kerncap::replay {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kUserEnd = std::uint64_t{1} << 47;  // of addresses, unless higher ones are asked for
+// Of the addresses that a process has, unless it asks for higher ones; the last page is never given out.
+constexpr std::uint64_t kUserEnd = (std::uint64_t{1} << 47) - kPage;
 constexpr const char* kAttemptVariable = "KERNCAP_REPLAY_LAYOUT";
 
 // The kernel gives the same error for addresses that no process has here.
