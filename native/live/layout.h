@@ -46,7 +46,9 @@ struct Control {
   std::uint32_t bytes;  // sizeof(Control)
   std::uint32_t front_pid;
   std::uint32_t timing;  // 1: time every dispatch; 0: only count
-  std::uint8_t reserved0[40];
+  std::atomic<std::uint32_t> unwatched;        // processes that have no statistics file
+  std::atomic<std::uint32_t> unwatched_error;  // errno: why the last of them has none
+  std::uint8_t reserved0[32];
 
   // request: front end -> interposer
   std::atomic<std::uint64_t> request_sequence;

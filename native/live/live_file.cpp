@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -9,7 +10,6 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "live/control_file.h"
@@ -18,9 +18,17 @@
 namespace kerncap::live {
 namespace {
 
-constexpr std::uint64_t kMapBytes = kNamesOffset + kMaxNameBytes;
 constexpr std::uint64_t kRowsChunk = 256 * std::uint64_t{kRowBytes};
 constexpr std::uint64_t kNamesChunk = 256 << 10;
+constexpr std::uint64_t kLeastNameBytes = 1 << 20;
+
+// How many bytes names may have. Where the address space is limited (ulimit -v), a small part of it: the rest
+// is the program's.
+std::uint64_t name_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kMaxNameBytes;
+  return std::clamp(limit.rlim_cur / 64 / kNamesChunk * kNamesChunk, kLeastNameBytes, kMaxNameBytes);
+}
 
 std::uint64_t clock_ns(clockid_t clock) {
   timespec t;
@@ -57,7 +65,8 @@ std::string executable_path() {
 std::uint64_t monotonic_ns() { return clock_ns(CLOCK_MONOTONIC); }
 std::uint64_t coarse_monotonic_ns() { return clock_ns(CLOCK_MONOTONIC_COARSE); }
 
-std::unique_ptr<LiveFile> LiveFile::create(const std::string& session, std::string* warning) {
+std::unique_ptr<LiveFile> LiveFile::create(const std::string& session, std::string* warning,
+                                           Control* control) {
   std::unique_ptr<LiveFile> file(new LiveFile);
   const std::string stem = session + "/" + std::to_string(::getpid()) + "-" + process_start();
   for (int n = 1; n < 1000; ++n) {
@@ -67,16 +76,21 @@ std::unique_ptr<LiveFile> LiveFile::create(const std::string& session, std::stri
     file->fd_ = ::open(file->path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file->fd_ >= 0 || errno != EEXIST) break;
   }
-  if (file->fd_ < 0) *warning = "cannot create " + file->path_ + ": " + std::strerror(errno);
-  if (!file->map(warning)) {
-    if (file->fd_ >= 0) {
-      ::close(file->fd_);
-      ::unlink(file->path_.c_str());
-      file->fd_ = -1;
-    }
-    file->path_.clear();
-    file->map(warning);
+  int error = 0;
+  if (file->fd_ < 0) {
+    error = errno;
+    *warning = "cannot create " + file->path_ + ": " + std::strerror(error);
+  } else if ((error = file->map(warning)) != 0) {
+    ::close(file->fd_);
+    ::unlink(file->path_.c_str());
+    file->fd_ = -1;
   }
+  if (error != 0 && control != nullptr) {
+    control->unwatched_error.store(static_cast<std::uint32_t>(error), std::memory_order_relaxed);
+    control->unwatched.fetch_add(1, std::memory_order_release);
+  }
+  if (error != 0 && file->map(warning) != 0) return nullptr;
+  if (error != 0) file->path_.clear();
   LiveHeader& header = *file->header_;
   header.version = kVersion;
   header.row_bytes = kRowBytes;
@@ -93,40 +107,39 @@ std::unique_ptr<LiveFile> LiveFile::create(const std::string& session, std::stri
   return file;
 }
 
-bool LiveFile::map(std::string* warning) {
+int LiveFile::map(std::string* warning) {
   const bool in_file = fd_ >= 0;
+  map_bytes_ = kNamesOffset + name_limit();
   rows_backed_ = names_backed_ = 0;
   if (in_file) {
     const FileSizeGuard guard;
     int error = ::posix_fallocate(fd_, 0, static_cast<off_t>(kRowsOffset));
     if (error == 0) error = back(kRowsOffset, rows_backed_, kRowBytes, kRowsChunk, kNamesOffset);
-    if (error == 0) error = back(kNamesOffset, names_backed_, 1, kNamesChunk, kMapBytes);
+    if (error == 0) error = back(kNamesOffset, names_backed_, 1, kNamesChunk, map_bytes_);
     if (error != 0) {
       *warning = "no room for " + path_ + ": " + std::strerror(error);
       if (error == EFBIG) *warning += " (the limit on the size of files, ulimit -f)";
-      return false;
+      return error;
     }
   }
   void* map =
-      ::mmap(nullptr, kMapBytes, PROT_READ | PROT_WRITE,
+      ::mmap(nullptr, map_bytes_, PROT_READ | PROT_WRITE,
              in_file ? MAP_SHARED | MAP_NORESERVE : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, fd_, 0);
   if (map == MAP_FAILED) {
-    *warning = "cannot map " + path_ + ": " + std::strerror(errno);
-    if (in_file) return false;
-    // Address space for the private rows is all that is asked for here; without it nothing else would work
-    // either.
-    std::fprintf(stderr, "kerncap: %s\n", warning->c_str());
-    ::abort();
+    const int error = errno;
+    *warning = "cannot map " + path_ + ": " + std::strerror(error);
+    if (error == ENOMEM) *warning += " (the limit on memory, ulimit -v)";
+    return error;
   }
   // A child that is forked must not write into its parent's statistics.
-  ::madvise(map, kMapBytes, MADV_DONTFORK);
+  ::madvise(map, map_bytes_, MADV_DONTFORK);
   map_ = static_cast<char*>(map);
   header_ = reinterpret_cast<LiveHeader*>(map_);
-  return true;
+  return 0;
 }
 
 LiveFile::~LiveFile() {
-  if (map_ != nullptr) ::munmap(map_, kMapBytes);
+  if (map_ != nullptr) ::munmap(map_, map_bytes_);
   if (fd_ >= 0) ::close(fd_);
 }
 
@@ -148,8 +161,8 @@ void LiveFile::reserve_ahead() {
   const std::uint64_t rows = (std::uint64_t{row_count_} + 1) * kRowBytes;
   back(kRowsOffset, rows_backed_, std::min(rows + kRowsChunk / 2, kNamesOffset - kRowsOffset), kRowsChunk,
        kNamesOffset);
-  back(kNamesOffset, names_backed_, std::min(name_bytes_ + kNamesChunk / 2, kMaxNameBytes), kNamesChunk,
-       kMapBytes);
+  back(kNamesOffset, names_backed_, std::min(name_bytes_ + kNamesChunk / 2, map_bytes_ - kNamesOffset),
+       kNamesChunk, map_bytes_);
 }
 
 std::uint32_t LiveFile::add_row(const NewRow& values) {
@@ -159,7 +172,7 @@ std::uint32_t LiveFile::add_row(const NewRow& values) {
   if (index >= kMaxRows) return 0;
   if (back(kRowsOffset, rows_backed_, (std::uint64_t{index} + 1) * kRowBytes, kRowsChunk, kNamesOffset) != 0)
     return 0;
-  if (back(kNamesOffset, names_backed_, name_end, kNamesChunk, kMapBytes) != 0) return 0;
+  if (back(kNamesOffset, names_backed_, name_end, kNamesChunk, map_bytes_) != 0) return 0;
   char* names = map_ + kNamesOffset;
   Row& row = this->row(index);
   row.id = values.id;

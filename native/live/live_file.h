@@ -29,8 +29,10 @@ class LiveFile {
  public:
   // <session>/<pid>-<start>.live; after an exec the name is taken, then <pid>-<start>.2.live and so on.
   // Where the file cannot be made (a full disk), rows are kept in private memory, so that counting and
-  // captures go on, and `warning` says why. Never null.
-  static std::unique_ptr<LiveFile> create(const std::string& session, std::string* warning);
+  // captures go on, and `warning` says why. Null where there is no memory for that either. Both are
+  // counted in `control`, for the front end, which finds no file.
+  static std::unique_ptr<LiveFile> create(const std::string& session, std::string* warning,
+                                          Control* control = nullptr);
   ~LiveFile();
   LiveFile(const LiveFile&) = delete;
   LiveFile& operator=(const LiveFile&) = delete;
@@ -51,7 +53,7 @@ class LiveFile {
 
  private:
   LiveFile() = default;
-  bool map(std::string* warning);
+  int map(std::string* warning);  // 0, or the error
   // Makes sure that bytes up to `end` of a part that starts at `start` are backed by the disk. 0, or the
   // error.
   int back(std::uint64_t start, std::uint64_t& backed, std::uint64_t end, std::uint64_t chunk,
@@ -60,6 +62,7 @@ class LiveFile {
   std::string path_;
   int fd_ = -1;
   char* map_ = nullptr;
+  std::uint64_t map_bytes_ = 0;
   LiveHeader* header_ = nullptr;
   std::mutex mutex_;
   std::uint32_t row_count_ = 0;

@@ -94,6 +94,7 @@ Prepared prepare(const Options& options, char** argv) {
   prepared.reservation = std::make_unique<Reservation>(prepared.memory->placeholders());
   const std::string& collision = prepared.reservation->collision();
   if (collision.empty()) return prepared;
+  if (prepared.reservation->short_of_memory()) throw ReplayError(ErrorClass::device, collision);
   if (layout_attempt() + 1 < options.layouts) start_again(argv);
   throw ReplayError(ErrorClass::collision, collision + " (" + std::to_string(layout_attempt() + 1) +
                                                " layouts of the address space were tried)");
@@ -131,7 +132,8 @@ Failure attempt(const Step& step) {
   } catch (const snapshot::DamagedCapture& error) {
     return {ErrorClass::damaged, error.what()};
   } catch (const snapshot::IoError& error) {
-    return {ErrorClass::damaged, error.what()};
+    const bool shortage = snapshot::is_shortage(error.error_number());
+    return {shortage ? ErrorClass::device : ErrorClass::damaged, error.what()};
   } catch (const std::exception& error) {
     return {ErrorClass::internal, error.what()};
   }

@@ -72,7 +72,13 @@ bool Request::choice(std::size_t i, const char* yes, const char* no) const {
   throw ReplayError(ErrorClass::usage, command + ": '" + word + "' is neither " + yes + " nor " + no);
 }
 
-Channel::Channel() : out_(::dup(STDOUT_FILENO)) { ::dup2(STDERR_FILENO, STDOUT_FILENO); }
+Channel::Channel() : out_(::dup(STDOUT_FILENO)) {
+  if (out_ < 0) {
+    out_ = STDOUT_FILENO;  // no descriptor is left: that is still to be told
+  } else {
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  }
+}
 
 bool Channel::read(Request* request) {
   std::size_t end = pending_.find('\n');

@@ -20,7 +20,12 @@ namespace kerncap::replay {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
+// Of the addresses that a process has, unless it asks for higher ones; the last page is never given out.
+constexpr std::uint64_t kUserEnd = (std::uint64_t{1} << 47) - kPage;
 constexpr const char* kAttemptVariable = "KERNCAP_REPLAY_LAYOUT";
+
+// The kernel gives the same error for addresses that no process has here.
+bool lacks_memory(int error, const Range& range) { return error == ENOMEM && range.end() <= kUserEnd; }
 
 }  // namespace
 
@@ -43,6 +48,7 @@ Reservation::Reservation(std::vector<Placeholder> wanted) : wanted_(std::move(wa
     const int reason = got == MAP_FAILED ? errno : EEXIST;
     if (got != MAP_FAILED) munmap(got, placeholder.range.bytes);  // kernels before 4.17 ignore the flag
     if (!placeholder.required || !collision_.empty()) continue;
+    short_of_memory_ = lacks_memory(reason, placeholder.range);
     collision_ = placeholder.what + " lies at " + hex(placeholder.range.base) + "-" +
                  hex(placeholder.range.end()) + " and that range cannot be had here: ";
     collision_ += reason == EEXIST ? mapped_there(placeholder.range) + " is there" : std::strerror(reason);
@@ -70,7 +76,7 @@ void map_own(const Range& range) {
   if (got == at) return;
   const int error = errno;
   if (got != MAP_FAILED) ::munmap(got, range.bytes);
-  throw ReplayError(ErrorClass::collision,
+  throw ReplayError(lacks_memory(error, range) ? ErrorClass::device : ErrorClass::collision,
                     "cannot map " + hex(range.base) + "-" + hex(range.end()) + ": " + std::strerror(error));
 }
 

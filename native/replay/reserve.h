@@ -28,6 +28,8 @@ class Reservation {
 
   // The first required placeholder that could not be held, with what lies there; empty: all are held.
   [[nodiscard]] const std::string& collision() const { return collision_; }
+  // Whether that was for want of memory: another layout would not help.
+  [[nodiscard]] bool short_of_memory() const { return short_of_memory_; }
 
   // Gives up a held range (whole pages), right before it is mapped for good. False if it is not held.
   bool release(const Range& range);
@@ -36,11 +38,12 @@ class Reservation {
  private:
   std::vector<Placeholder> wanted_;
   std::string collision_;
+  bool short_of_memory_ = false;
 };
 
 Range whole_pages(const Range& range);
 
-// Maps memory of this process at exactly that range of whole pages. Throws ReplayError (collision).
+// Maps memory of this process at exactly that range of whole pages. Throws ReplayError (collision, device).
 void map_own(const Range& range);
 
 // What /proc/self/maps has in `range`: "/usr/lib/libc.so.6 at 0x7f...-0x7f...", or kNothingThere.

@@ -1,6 +1,7 @@
 #include "replay/session.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -8,6 +9,7 @@
 
 #include "replay/error.h"
 #include "replay/parallel.h"
+#include "snapshot/error.h"
 #include "snapshot/xxh64.h"
 
 namespace kerncap::replay {
@@ -16,8 +18,13 @@ namespace {
 constexpr std::uint64_t kCopyGap = 4096;  // written ranges this close are restored with one copy
 
 std::vector<unsigned char> read_variant(const std::string& path) {
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw ReplayError(ErrorClass::usage, path + " cannot be read");
+  if (!file) {
+    const int error = errno;
+    throw ReplayError(snapshot::is_shortage(error) ? ErrorClass::device : ErrorClass::usage,
+                      path + " cannot be read: " + std::strerror(error));
+  }
   return std::vector<unsigned char>(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
 }
 

@@ -54,6 +54,10 @@ void write_all(int fd, const std::string& path, const unsigned char* data, std::
 
 }  // namespace
 
+bool is_shortage(int error_number) {
+  return error_number == ENOMEM || error_number == EMFILE || error_number == ENFILE || error_number == EAGAIN;
+}
+
 void throw_io(const std::string& what, const std::string& path, int error_number) {
   char text[256];
   // The GNU variant returns the text, which need not be in `text`.

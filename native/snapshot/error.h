@@ -18,6 +18,10 @@ class IoError : public std::runtime_error {
   int error_number_;
 };
 
+// Whether a system call failed for want of memory, file descriptors or threads: a limit of the process or the
+// machine, which says nothing of the file.
+bool is_shortage(int error_number);
+
 // What was read is no capture, or not all of it. The text names the file and the offset.
 class DamagedCapture : public std::runtime_error {
  public:

@@ -19,8 +19,8 @@ from kerncap.core.capture import manifest
 from kerncap.core.code.shape import misshapen
 from kerncap.core.errors import (
     DamagedCaptureError,
-    InconclusiveError,
     Interrupted,
+    ShortageError,
     UsageError,
     WorkloadError,
     explained,
@@ -174,7 +174,7 @@ def test_too_few_descriptors_and_a_directory_that_is_gone(reproducer: Path, tmp_
         resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))
 
     done = kerncap("replay", str(reproducer), cwd=tmp_path, preexec_fn=few)
-    assert done.returncode == 3
+    assert done.returncode == 4
     assert "ulimit -n" in done.stderr
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -193,7 +193,7 @@ def test_no_room_is_exit_5_whoever_meets_it() -> None:
     too_large = unwritable("x", OSError(27, "File too large"))
     assert isinstance(too_large, WorkloadError)
     assert too_large.message.endswith("File too large; raise the limit on the size of files (ulimit -f)")
-    assert isinstance(explained(OSError(24, "Too many open files")), InconclusiveError)
+    assert isinstance(explained(OSError(24, "Too many open files")), ShortageError)
     assert isinstance(explained(PermissionError(13, "Permission denied", "x")), UsageError)
     assert explained(ZeroDivisionError()) is None
 

@@ -190,6 +190,25 @@ def test_no_room_for_statistics_does_not_end_the_program() -> None:
         assert "kerncap: statistics are not shown: no room for" in run.err
         assert "File too large (the limit on the size of files, ulimit -f)" in run.err
         assert run.snapshot().processes == []
+        assert run.session.unwatched == (
+            f"what 1 process dispatched is not known: the statistics file in {run.session.directory} "
+            "cannot be made: File too large; raise the limit on the size of files (ulimit -f)"
+        )
+
+
+@pytest.mark.parametrize("mib", [150, 200, 300])
+def test_a_limited_address_space_is_the_programs(mib: int) -> None:
+    """Statistics take a small part of it: what they have room for without a limit would leave nothing."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))
+
+    # A heap of its own for each thread would take what a thread needs.
+    with watched("in_place", preexec=limit, MALLOC_ARENA_MAX="1") as run:
+        assert run.finish() == 0, run.err
+        assert run.out == plain("in_place").stdout
+        assert run.session.unwatched == ""
+        assert run.only().dispatches > 0
 
 
 def test_figures_can_be_read_while_the_program_runs_and_after_it_is_killed() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import signal
 from pathlib import Path
 
 import make_capture
@@ -111,3 +114,43 @@ def test_an_older_object_is_not_judged_for_a_newer_source(out: Path) -> None:
     finished = make(out, "validate")  # rebuilds first
     assert finished.returncode != 0
     assert "FAIL" in finished.stdout + finished.stderr
+
+
+def test_a_replayer_that_ended_while_idle_costs_no_attempt(out: Path) -> None:
+    """Killed by someone, or for want of memory, between two saves."""
+    bench = ReplayBench(out, "sim:gfx942", time_limit_s=0.5)
+    events: list[Event] = []
+    loop = EditLoop(out, bench, events.append)
+    first = loop.attempt()
+    assert first is not None
+    assert first.outcome == "passed"
+    assert bench._replayer is not None
+    pid = bench._replayer.process.pid
+    os.kill(pid, signal.SIGKILL)
+    variant = out / "kernel_variant.cpp"
+    variant.write_text(variant.read_text() + "\n")
+    second = loop.attempt()
+    assert second is not None
+    assert second.outcome == "passed", second
+    assert bench._replayer.process.pid != pid
+    bench.close()
+
+
+def test_a_compiler_without_descriptors_is_no_fault_of_the_source(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    events: list[Event] = []
+    bench = ReplayBench(out, "sim:gfx942", time_limit_s=0.5)
+    loop = EditLoop(out, bench, events.append)
+    monkeypatch.setattr("kerncap.core.build.toolchain.subprocess.Popen", none_left)
+    kept = loop.attempt()
+    bench.close()
+    assert kept is not None
+    assert kept.outcome == "error"
+    error = kept.document["error"]
+    assert (error["step"], error["exit_code"]) == ("build", 4)
+    assert "cannot be started: Too many open files" in error["message"]
+    assert "ulimit -n" in error["message"]

@@ -16,6 +16,7 @@ from kerncap.core.program.workload import Command
 from kerncap.tui.messages import Figures, Output, ProgramEnded, ProgramFailed, ProgramStarted
 from kerncap.tui.services.output_pump import OutputPump, clean_line
 from kerncap.tui.services.program import LiveProgram
+from support.build import build_program
 
 
 class Run:
@@ -165,3 +166,12 @@ def test_lines_are_cut_where_a_byte_is_no_text() -> None:
     pump.finish(5.0)
     pump.close()
     assert got == ["�� bad", "é split"]
+
+
+def test_no_room_for_statistics_is_the_reason_and_not_that_nothing_was_dispatched() -> None:
+    program = str(build_program("in_place").executable)
+    run = Run("sh", "-c", f"ulimit -f 512; exec {program}")
+    ended = run.end()
+    assert isinstance(ended, ProgramEnded)
+    assert "cannot be made: File too large; raise the limit on the size of files (ulimit -f)" in ended.reason
+    assert "dispatched no kernel" not in ended.reason

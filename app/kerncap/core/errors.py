@@ -55,6 +55,10 @@ class DeviceError(KerncapError):
     exit_code = 4
 
 
+class ShortageError(DeviceError):
+    """Not enough memory, open files or threads here: that says nothing of what was read, built or run."""
+
+
 class WorkloadError(KerncapError):
     """The program failed, was ended, or never launched the kernel."""
 
@@ -87,6 +91,52 @@ _ROOM = {
 }
 
 
+# What a process can be short of, and the way out: a file that cannot be read for that is none the worse.
+_MEMORY = (
+    "there is not enough memory; raise the limit (ulimit -v, or the container's), or end what else takes it"
+)
+_SHORT = {
+    errno.ENOMEM: _MEMORY,
+    errno.EMFILE: "too many files are open; raise the limit (ulimit -n)",
+    errno.ENFILE: "too many files are open on this machine; end what has them open (sysctl fs.file-max)",
+    errno.EAGAIN: "no more threads, or no memory for one; raise the limits (ulimit -u, ulimit -v)",
+}
+
+
+def way_out(number: int) -> str:
+    """What helps against an error number that tells of a want: of room, of memory, of open files; else
+    "".
+    """
+    return {**_ROOM, **_SHORT}.get(number, "")
+
+
+def shortage_in(text: str, *, thrown: bool = True) -> str:
+    """What is short, and the way out, where a tool has said that it is: memory, open files, threads; else
+    "". `thrown`: also by the C++ exception alone, which a compiler's message may quote from the source.
+    """
+    if thrown and "bad_alloc" in text:
+        return _MEMORY
+    return next((way for number, way in _SHORT.items() if os.strerror(number) in text), "")
+
+
+def unreadable(
+    what: str | os.PathLike[str],
+    error: OSError,
+    otherwise: type[KerncapError] = UsageError,
+    after: str = "",
+    **details: object,
+) -> KerncapError:
+    """The error for `what`, which could not be read: a ShortageError where this process is short of
+    something, else `otherwise`, which ends with `after` and has `details`.
+    """
+    name, reason = os.fspath(what), error.strerror or str(error)
+    if error.errno in _SHORT:
+        return ShortageError(f"{name} cannot be read: {reason}: {_SHORT[error.errno]}")
+    if isinstance(error, FileNotFoundError) and otherwise is DamagedCaptureError:
+        return otherwise(f"{name} is missing{after}", **details)
+    return otherwise(f"{name} cannot be read: {reason}{after}", **details)
+
+
 def no_room_in(text: str) -> int:
     """The error number where what a tool has said is that the disk is full, or a file over the limit on its
     size; else 0.
@@ -114,17 +164,17 @@ def explained(error: BaseException) -> KerncapError | None:
     full disk, a directory that is gone. None for anything else.
     """
     if isinstance(error, MemoryError):
-        return InconclusiveError("there is not enough memory (ulimit -v, or a container's limit)")
+        return ShortageError(_MEMORY)
     if not isinstance(error, OSError):
         return None
     if error.errno in _ROOM:
         return unwritable(error.filename or "stdout, or a file,", error)
-    if error.errno in (errno.EMFILE, errno.ENFILE):
-        return InconclusiveError("too many files are open; raise the limit (ulimit -n)")
+    if error.errno in _SHORT:
+        return ShortageError(
+            (f"{os.fspath(error.filename)}: " if error.filename else "") + _SHORT[error.errno]
+        )
     if error.errno in _PLACE and error.filename:
         return UsageError(f"{os.fspath(error.filename)}: {error.strerror}")
-    if error.errno == errno.ENOMEM:
-        return InconclusiveError(f"there is not enough memory: {error.filename or error.strerror}")
     if error.errno == errno.ENOENT and not error.filename:
         try:
             os.getcwd()

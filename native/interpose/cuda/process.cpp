@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <system_error>
 
 #include "interpose/cuda/driver.h"
 #include "interpose/cuda/hooked_launches.h"
@@ -69,7 +70,11 @@ void attach() {
     return;
   }
   std::string warning;
-  std::unique_ptr<live::LiveFile> live = live::LiveFile::create(session, &warning);
+  std::unique_ptr<live::LiveFile> live = live::LiveFile::create(session, &warning, &control->block());
+  if (live == nullptr) {
+    std::fprintf(stderr, "kerncap: not watching this process: %s\n", warning.c_str());
+    return;
+  }
   auto made = std::make_unique<Process>(std::move(control), std::move(live), session);
   if (!warning.empty()) made->warn("statistics are not shown: " + warning);
   made->control->block().processes.fetch_add(1, std::memory_order_acq_rel);
@@ -116,8 +121,14 @@ void Process::start() {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  housekeeper_ = std::thread([this] { housekeeping(); });
+  std::string none;
+  try {
+    housekeeper_ = std::thread([this] { housekeeping(); });
+  } catch (const std::system_error& error) {  // its own threads are the program's affair; this one is ours
+    none = error.what();
+  }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!none.empty()) warn("nothing is captured, and times are read at the end: no thread for it: " + none);
 }
 
 bool Process::records(CUstream stream) const {

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 
 #include "interpose/hsa/api.h"
 
@@ -45,7 +46,11 @@ Process* make_process() {
     return nullptr;
   }
   std::string warning;
-  std::unique_ptr<live::LiveFile> live = live::LiveFile::create(session, &warning);
+  std::unique_ptr<live::LiveFile> live = live::LiveFile::create(session, &warning, &control->block());
+  if (live == nullptr) {
+    std::fprintf(stderr, "kerncap: not watching this process: %s\n", warning.c_str());
+    return nullptr;
+  }
   auto made = std::make_unique<Process>(std::move(control), std::move(live), session);
   if (!warning.empty()) made->warn("statistics are not shown: " + warning);
   made->control->block().processes.fetch_add(1, std::memory_order_acq_rel);
@@ -161,8 +166,14 @@ bool Process::new_queue(hsa_queue_t* queue, const AgentInfo& agent) {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  housekeeper_ = std::thread([this] { housekeeping(); });
+  std::string none;
+  try {
+    housekeeper_ = std::thread([this] { housekeeping(); });
+  } catch (const std::system_error& error) {  // its own threads are the program's affair; this one is ours
+    none = error.what();
+  }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!none.empty()) warn("nothing is captured, and times are read at the end: no thread for it: " + none);
   return true;
 }
 

@@ -1,10 +1,12 @@
 // The statistics file, and the tracking of allocations and code.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -90,6 +92,24 @@ TEST(an_unwritable_session_still_counts) {
   EXPECT_EQ(file->add_row(row), 1u);
   live::count_time(file->row(1), 5);
   EXPECT_EQ(file->row(1).total_ns.load(), std::uint64_t{5});
+}
+
+TEST(without_memory_for_its_rows_a_process_is_not_watched) {
+  const test::Scratch scratch;
+  std::string warning;
+  live::Control control{};
+  rlimit before;
+  ::getrlimit(RLIMIT_AS, &before);
+  const rlimit small{1 << 20, before.rlim_max};
+  ::setrlimit(RLIMIT_AS, &small);
+  const auto file = live::LiveFile::create(scratch.path(), &warning, &control);
+  ::setrlimit(RLIMIT_AS, &before);
+  EXPECT(file == nullptr);
+  EXPECT(warning.find(scratch.path() + "/") != std::string::npos);
+  EXPECT(warning.find("Cannot allocate memory (the limit on memory, ulimit -v)") != std::string::npos);
+  EXPECT_EQ(control.unwatched.load(), 1u);
+  EXPECT_EQ(control.unwatched_error.load(), static_cast<std::uint32_t>(ENOMEM));
+  EXPECT(std::filesystem::is_empty(scratch.path()));
 }
 
 TEST(a_second_file_of_one_process_has_a_name_of_its_own) {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kerncap.core.build.compile_file import PRISTINE, CompileFile
-from kerncap.core.errors import UsageError, unwritable
+from kerncap.core.errors import UsageError, unreadable, unwritable
 from kerncap.core.files import write_atomically
 
 NAME = "variant.patch"
@@ -79,9 +79,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read: {error.strerror}. Extract again, or put it back."
-        ) from error
+        raise unreadable(path, error, after=". Extract again, or put it back.") from error
 
 
 def _file_diff(name: str, before: bytes, after: bytes) -> bytes:

@@ -22,7 +22,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from kerncap.core.build.compile_command import is_compiler, split_compiler
-from kerncap.core.errors import DeviceError, KerncapError, WorkloadError, no_room_in
+from kerncap.core.errors import (
+    DeviceError,
+    KerncapError,
+    ShortageError,
+    WorkloadError,
+    no_room_in,
+    shortage_in,
+)
 
 DEFAULT_TIMEOUT_S = 600.0
 _WITHOUT_ROCM = ("-nogpuinc", "-nogpulib")  # neither HIP headers nor device libraries are here
@@ -83,8 +90,9 @@ def run_tool(
     """Run a tool as an argument list. Its whole process group ends with it, at the limit, and when `cancel`
     is set.
 
-    Raises DeviceError where it cannot be started, WorkloadError where the disk has no room for what it makes,
-    CompileError where the limit is reached or it was cancelled.
+    Raises DeviceError where it cannot be started, ShortageError where it lacks memory or open files,
+    WorkloadError where the disk has no room for what it makes, CompileError where the limit is reached or it
+    was cancelled.
     """
     try:
         process = subprocess.Popen(
@@ -98,7 +106,10 @@ def run_tool(
         )
     except (OSError, ValueError) as error:  # the latter for a word that no program can be given
         reason = getattr(error, "strerror", None) or error
-        raise DeviceError(f"{words[0][:200]} cannot be started: {reason}.") from error
+        text = f"{words[0][:200]} cannot be started: {reason}"
+        if short := shortage_in(str(reason)):
+            raise ShortageError(f"{text}: {short}") from error
+        raise DeviceError(f"{text}.") from error
     try:
         output = _collect(process, timeout_s, cancel)
     except subprocess.TimeoutExpired:
@@ -113,6 +124,8 @@ def run_tool(
     if finished.code and (no_room_in(finished.output) or finished.code in _NO_ROOM):
         said = finished.output.rstrip() or _NO_ROOM.get(finished.code, "")
         raise WorkloadError(f"{Path(words[0]).name} found no room for what it makes: {said}")
+    if finished.code and (short := shortage_in(finished.output, thrown=False)):
+        raise ShortageError(f"{Path(words[0]).name}: {finished.output.rstrip()}\n{short}")
     return finished
 
 

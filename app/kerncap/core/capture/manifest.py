@@ -27,7 +27,7 @@ from kerncap.core.code.codeobject import Argument, Kernel
 from kerncap.core.code.names import base_name, id_text
 from kerncap.core.code.reading import read_code_object
 from kerncap.core.code.shape import misshapen
-from kerncap.core.errors import DamagedCaptureError, KerncapError
+from kerncap.core.errors import DamagedCaptureError, KerncapError, unreadable
 from kerncap.core.files import write_json
 
 SCHEMA = "kerncap-capture/1"
@@ -266,11 +266,8 @@ def read(directory: Path) -> dict[str, Any]:
             raise OSError(errno.EINVAL, "no file")
         text = path.read_bytes()
     except OSError as error:
-        raise DamagedCaptureError(
-            f"{path}: {error.strerror}; a capture without a manifest was never completed, extract it again",
-            file=str(path),
-            offset=0,
-        ) from None
+        after = "; a capture without a manifest was never completed, extract it again"
+        raise unreadable(path, error, DamagedCaptureError, after, file=str(path), offset=0) from None
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

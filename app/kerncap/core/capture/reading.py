@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kerncap.core.capture.record_parser import Parser
 from kerncap.core.capture.records import Capture
-from kerncap.core.errors import DamagedCaptureError, UsageError
+from kerncap.core.errors import DamagedCaptureError, UsageError, unreadable
 
 _FILES = ("capture.bin", "memory.pre", "memory.post")
 
@@ -39,7 +39,7 @@ def find_capture(directory: Path | str) -> Path:
     except NotADirectoryError:
         raise UsageError(f"{directory} is no directory; name the directory of a capture") from None
     except OSError as error:
-        raise UsageError(f"{directory} cannot be read: {error.strerror}") from None
+        raise unreadable(directory, error) from None
     places = (directory, directory / "capture")
     for candidate in places:
         if (candidate / "capture.bin").is_file():
@@ -74,5 +74,5 @@ def read_capture(directory: Path | str) -> Capture:
     try:
         raw = name.read_bytes()
     except OSError as error:
-        raise DamagedCaptureError(f"{name}: {error.strerror}", file=str(name), offset=0) from error
+        raise unreadable(name, error, DamagedCaptureError, file=str(name), offset=0) from error
     return Parser(path, raw).capture()

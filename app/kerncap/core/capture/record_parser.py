@@ -31,8 +31,9 @@ from kerncap.core.capture.records import (
     Variable,
 )
 from kerncap.core.device.memory_files import MAX_FILES, STRIPE_BYTES, MemoryFiles
-from kerncap.core.errors import DamagedCaptureError
+from kerncap.core.errors import DamagedCaptureError, unreadable
 
+_DAMAGED = "; the capture is damaged, extract it again"
 HEADER = struct.Struct("<8sIIQQQQQII")
 RECORD_HEADER = struct.Struct("<II")
 PROCESS = struct.Struct("<QIIII")
@@ -108,12 +109,7 @@ class Parser:
         except OSError as error:
             if wanted == 0:
                 return
-            why = (
-                "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
-            )
-            raise DamagedCaptureError(
-                f"{file} {why}; the capture is damaged, extract it again", file=name, offset=0
-            ) from error
+            raise unreadable(file, error, DamagedCaptureError, _DAMAGED, file=name, offset=0) from error
         if size != wanted:
             raise DamagedCaptureError(
                 f"{file}: at offset {min(size, wanted)}: the file has {size} bytes, the capture says "

@@ -22,13 +22,14 @@ import numpy.typing as npt
 import xxhash
 
 from kerncap.core.device.memory_files import BLOCK_BYTES, Bytes, MemoryFiles
-from kerncap.core.errors import DamagedCaptureError
+from kerncap.core.errors import DamagedCaptureError, unreadable
 
 MAGIC = b"KCAPTURE"
 VERSION = 1
 REGION_ALIGN = 4096
 CHECKSUM_BLOCK = BLOCK_BYTES
 _BLOCKS_AT_ONCE = 64
+_DAMAGED = "; the capture is damaged, extract it again"
 
 PACKET = struct.Struct("<HHHHHHIIIIIQQQQ")  # hsa_kernel_dispatch_packet_t
 
@@ -411,12 +412,7 @@ class Capture:
         try:
             content = path.read_bytes()
         except OSError as error:
-            why = (
-                "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
-            )
-            raise DamagedCaptureError(
-                f"{path} {why}; the capture is damaged, extract it again", file=str(path), offset=0
-            ) from error
+            raise unreadable(path, error, DamagedCaptureError, _DAMAGED, file=str(path), offset=0) from error
         if len(content) != code.content_bytes or xxhash.xxh64_intdigest(content) != code.content_hash:
             had = f"{code.content_bytes} bytes, not the {len(content)} that are there"
             if len(content) == code.content_bytes:

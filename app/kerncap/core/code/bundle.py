@@ -22,7 +22,7 @@ from pathlib import Path
 import zstandard
 
 from kerncap.core.code.elf import ELF_MAGIC, CodeObjectError, Elf, Section
-from kerncap.core.errors import UsageError
+from kerncap.core.errors import UsageError, unreadable
 from kerncap.core.files import A_FILE, what_is
 
 BUNDLE_MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
@@ -70,7 +70,7 @@ def open_bytes(path: Path) -> memoryview:
                 raise CodeObjectError(f"{path} is no file with something in it: no code object to read.")
             return memoryview(mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ))
     except OSError as error:
-        raise CodeObjectError(f"{path} cannot be read: {error.strerror}.") from error
+        raise unreadable(path, error, CodeObjectError, ".") from error
 
 
 def is_amdgpu(data: memoryview) -> bool:

@@ -13,7 +13,7 @@ from kerncap.core.code.names import is_id, matching, nearest, one_line, short_id
 from kerncap.core.code.telling import Described, code_marks
 from kerncap.core.device.devices import Device, full_environment
 from kerncap.core.device.runtimes import RuntimeWatch, no_dispatch_reason
-from kerncap.core.errors import UsageError, WorkloadError
+from kerncap.core.errors import UsageError, WorkloadError, shortage_in
 from kerncap.core.program.control import CaptureRequest, CaptureStatus, Session, process_start
 from kerncap.core.program.device_words import words_of_devices
 from kerncap.core.program.live import KernelStats, LiveReader, Snapshot, merge_kernels
@@ -204,8 +204,10 @@ class _Run:
             return self._captured(status)
         if status.state in (CaptureState.FAILED, CaptureState.CANCELLED):
             self.workload.end()
+            short = shortage_in(status.message)
             raise WorkloadError(
                 f"{self.request.pattern} was not captured: {status.message or 'no reason given'}"
+                + (f": {short}" if short else "")
             )
         if ended is None:
             self.workload.end()
@@ -283,8 +285,11 @@ class _Run:
     def _launched(self) -> str:
         kernels = self.reader.snapshot().kernels
         if not kernels:
-            return " No dispatch was seen. " + no_dispatch_reason(
-                self.workload.program, self.watch, self.request.device.kind
+            unwatched = self.session.unwatched
+            return " No dispatch was seen. " + (
+                f"{unwatched[0].upper()}{unwatched[1:]}."
+                if unwatched
+                else no_dispatch_reason(self.workload.program, self.watch, self.request.device.kind)
             )
         near = nearest(self.request.pattern, kernels)
         more = f"\n  and {len(kernels) - len(near)} more" if len(kernels) > len(near) else ""

@@ -110,6 +110,8 @@ class ReplayBench:
             self._replayer.close()
 
     def _ready(self) -> tuple[Replayer, Validator]:
+        if self._replayer is not None:
+            self._replayer.process.reap()  # ended while idle: that is not this step's failure
         self.prepare()
         assert self._replayer is not None
         assert self._validator is not None

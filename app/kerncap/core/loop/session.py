@@ -19,7 +19,7 @@ from typing import Any
 from kerncap.core.build.compile_file import CompileFile
 from kerncap.core.build.recompile import MisfitError, recompile
 from kerncap.core.build.toolchain import CompileError
-from kerncap.core.errors import KerncapError, UsageError, WorkloadError
+from kerncap.core.errors import KerncapError, ShortageError, UsageError, WorkloadError
 from kerncap.core.judge.counting import counted
 from kerncap.core.loop.events import (
     FIT,
@@ -286,7 +286,7 @@ class EditLoop:
         started = time.perf_counter()
         try:
             made = recompile(self.directory, target, timeout_s=self._compile_timeout_s, cancel=self._cancel)
-        except WorkloadError as error:  # a full disk says nothing of the source
+        except (WorkloadError, ShortageError) as error:  # a full disk says nothing of the source
             return self._failed(number, "build", started, error, document)
         except MisfitError as error:  # it compiled
             return self._failed(number, FIT, started, error, document)

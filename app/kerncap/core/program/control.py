@@ -21,10 +21,11 @@ import numpy as np
 
 from kerncap.core.code import layout
 from kerncap.core.code.layout import CaptureState, MemoryMode, RequestKind
-from kerncap.core.errors import DeviceError, UsageError, unwritable
+from kerncap.core.errors import DeviceError, UsageError, unwritable, way_out
 from kerncap.core.files import check_directory
 from kerncap.core.scratch import owned_prefix, sweep
 from kerncap.core.scratch import process_start as process_start
+from kerncap.core.units import many
 
 MOST_DISPATCHES = 2**63 - 1
 TRITON_HOOK = "triton_hook"  # what Python programs that are watched execute when they import Triton
@@ -195,6 +196,18 @@ class Session:
             return (self.directory / _DEVICE).read_text("utf-8").strip()
         except (OSError, ValueError):
             return ""
+
+    @property
+    def unwatched(self) -> str:
+        """Why processes of the session have no statistics file, with the way out; "" where all have one."""
+        count, number = int(self._block["unwatched"][0]), int(self._block["unwatched_error"][0])
+        if not count:
+            return ""
+        why = os.strerror(number)
+        return (
+            f"what {many(count, 'process')} dispatched is not known: the statistics file in {self.directory} "
+            f"cannot be made: {why}; {way_out(number) or 'XDG_RUNTIME_DIR and TMPDIR name another place'}"
+        )
 
     def __enter__(self) -> Session:
         return self

@@ -13,6 +13,7 @@ from kerncap.core.code.names import short_ids
 from kerncap.core.code.telling import Described, told_apart
 from kerncap.core.device.devices import Device, full_environment, resolve_device
 from kerncap.core.device.runtimes import RuntimeWatch, no_dispatch_reason
+from kerncap.core.errors import WorkloadError
 from kerncap.core.files import check_writable_target, write_json
 from kerncap.core.interrupts import interruptible, settle
 from kerncap.core.program.control import Session, process_start
@@ -346,8 +347,8 @@ def profile(
     `on_update(snapshot, seconds)` is called every `update_interval` seconds while the program runs.
 
     A program that fails is reported as any other: see `exit_code`. Raises UsageError where it cannot be
-    started, DeviceError where the device cannot be used, Interrupted on ctrl-C (nothing of the program is
-    left).
+    started, DeviceError where the device cannot be used, WorkloadError where there was no room for what was
+    to be counted, Interrupted on ctrl-C (nothing of the program is left).
     """
     parsed = command if isinstance(command, Command) else parse_command(command)
     used = device if isinstance(device, Device) else resolve_device(device)
@@ -385,7 +386,12 @@ def profile(
                     f"{many(left, 'process')} that the program started still "
                     f"{'runs: what it does' if left == 1 else 'run: what they do'} from now on is not counted"
                 )
-            if not snapshot.total("dispatches"):
+            unwatched = session.unwatched
+            if unwatched and not snapshot.processes:
+                raise WorkloadError(unwatched)
+            if unwatched:
+                extra.append(unwatched)
+            elif not snapshot.total("dispatches"):
                 extra.append(
                     "no dispatch was seen. " + no_dispatch_reason(workload.program, watch, used.kind)
                 )
@@ -431,16 +437,22 @@ def _device_name(snapshot: Snapshot, made_for: str) -> str:
 def profile_session(directory: str | os.PathLike[str]) -> ProfileReport:
     """What programs have recorded so far in a session made with `kerncap env --session`.
 
-    Programs may still run. Raises UsageError where `directory` is no session.
+    Programs may still run. Raises UsageError where `directory` is no session, WorkloadError where there was
+    no room for what was to be counted.
     """
     where = Path(directory)
     with Session.open(where) as session, LiveReader(where) as reader:
         snapshot = reader.snapshot()
         described = configurations(where)
         made_for = session.device
+        unwatched = session.unwatched
     running = _running(snapshot)
     warnings = [_running_warning(running)] if running else []
-    if not snapshot.processes:
+    if unwatched and not snapshot.processes:
+        raise WorkloadError(unwatched)
+    if unwatched:
+        warnings.append(unwatched)
+    elif not snapshot.processes:
         warnings.append(f"no program has used a GPU with this session yet ({where})")
     return build_report(
         snapshot,

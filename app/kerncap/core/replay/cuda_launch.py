@@ -15,7 +15,7 @@ from kerncap.core.code.codeobject import CodeObjectError, Kernel, Target
 from kerncap.core.code.cubin import Cubin
 from kerncap.core.code.ptx import Ptx, is_ptx
 from kerncap.core.code.reading import read_code_object
-from kerncap.core.errors import UsageError
+from kerncap.core.errors import UsageError, unreadable
 from kerncap.core.replay.launch import Launch
 from kerncap.core.replay.module_variables import check_variables
 from kerncap.core.triton.triton_launch import variant_shape
@@ -76,7 +76,7 @@ def _is_ptx(path: Path) -> bool:
         with path.open("rb") as file:
             return is_ptx(file.read(1 << 16))
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+        raise unreadable(path, error) from None
 
 
 def _check_name(path: Path, symbol: str, names: list[str]) -> None:

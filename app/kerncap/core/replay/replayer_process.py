@@ -14,15 +14,20 @@ from kerncap.core.errors import (
     DamagedCaptureError,
     DeviceError,
     InconclusiveError,
+    ShortageError,
     UsageError,
     WorkloadError,
     no_room_in,
+    shortage_in,
 )
 from kerncap.core.replay.replies import KernelFault, KernelTimeout, Reply, escape, unescape
 from kerncap.core.waiting import Wait, wait_readable
 
 # No kernel sends these: somebody ended the replayer, which says nothing of a variant.
 _FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT})
+
+# Said of a second thread's uncaught exception, which ends the process before the first one is named.
+_AT_ONCE = "terminate called recursively"
 
 
 class ReplayerProcess:
@@ -41,6 +46,13 @@ class ReplayerProcess:
     def running(self) -> bool:
         """Whether there is one: it may have ended by itself, which the next request finds out."""
         return self._popen is not None
+
+    def reap(self) -> None:
+        """Lets go of a process that has ended by itself, or was ended, while nothing was asked of it: `start`
+        starts another.
+        """
+        if self._popen is not None and self._popen.poll() is not None:
+            self.stop()
 
     @property
     def pid(self) -> int:
@@ -137,6 +149,8 @@ class ReplayerProcess:
             raise KernelFault(message, address)
         if kind == "timeout":
             raise KernelTimeout(f"{text}, its limit (--timeout)")
+        if kind in ("usage", "device", "internal") and (short := shortage_in(text)):
+            raise ShortageError(f"{text if '/' in text else f'kerncap-replay: {text}'}: {short}")
         if kind == "usage":
             raise InconclusiveError(text) if "calls back into the host" in text else UsageError(text)
         if kind == "damaged":
@@ -156,6 +170,14 @@ class ReplayerProcess:
             raise DeviceError(
                 f"kerncap-replay was ended from outside ({signal.Signals(-status).name}) during '{command}', "
                 "by someone or for want of memory. The next run starts it again."
+            )
+        if status == -signal.SIGABRT and (short := shortage_in(told)):
+            # What the C++ runtime says of an exception that nobody caught: no kernel can do that.
+            raise ShortageError(f"kerncap-replay ended during '{command}': {short}\n{told}")
+        if status == -signal.SIGABRT and _AT_ONCE in told:
+            raise DeviceError(
+                f"several threads of kerncap-replay failed at once during '{command}', as where there is not "
+                f"enough memory (ulimit -v, or the container's limit):\n{told}"
             )
         how = f"signal {-status}" if status is not None and status < 0 else f"status {status}"
         ended = KernelFault if command != "start" else DeviceError  # no kernel has run by then

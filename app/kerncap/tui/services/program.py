@@ -165,7 +165,7 @@ class LiveProgram:
                     self._post(Figures(self.run, board))
                     reason = ""
                     if not board.dispatches:
-                        reason = no_dispatch_reason(workload.program, watch, device.kind)
+                        reason = session.unwatched or no_dispatch_reason(workload.program, watch, device.kind)
                     self._post(ProgramEnded(self.run, workload.poll(), reason, left))
             finally:
                 self.session = None
