@@ -73,9 +73,11 @@ def _object_document(code: CodeObject) -> dict[str, Any]:
     }
     try:
         document["target"] = code.target.offload_arch
+        kernels = list(code.kernels())
+        document["kernels"] = [_kernel_document(kernel) for kernel in kernels]
         parameters = parameters_by_kernel(code) if code.has_debug_info else {}
         document["kernels"] = [
-            _kernel_document(with_names(kernel, parameters.get(kernel.name, ()))) for kernel in code.kernels()
+            _kernel_document(with_names(kernel, parameters.get(kernel.name, ()))) for kernel in kernels
         ]
     except KerncapError as error:
         document["problem"] = error.message
