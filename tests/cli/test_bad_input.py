@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from kerncap.cli.entry import run
+from kerncap.core.build.recompile import main as recompile_main
+from kerncap.core.build.toolchain import run_tool
 from kerncap.core.capture import manifest
 from kerncap.core.code.shape import misshapen
 from kerncap.core.errors import (
@@ -84,6 +87,33 @@ def reproducer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_cannot_be_meant_is_usage(words: list[str], tmp_path: Path) -> None:
     assert kerncap(*words, cwd=tmp_path).returncode == 2
     assert list(tmp_path.iterdir()) == []
+
+
+@built
+def test_the_largest_limit_is_one(reproducer: Path) -> None:
+    """Also for what counts it in milliseconds, or adds to it."""
+    for command in ("replay", "validate"):
+        done = kerncap(command, str(reproducer), "--timeout", "1e7", cwd=reproducer)
+        assert done.returncode == 0, done.stderr
+    tool = run_tool([sys.executable, "-c", "print(7)"], directory=reproducer, timeout_s=1e7)
+    assert tool.output.strip() == "7"
+
+
+@pytest.mark.parametrize("limit", ["1e300", "2e8", "10000001"])
+@pytest.mark.parametrize("command", ["profile", "extract", "replay", "validate", "watch", "recompile"])
+def test_a_limit_of_more_than_clocks_count_is_usage(
+    command: str, limit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = {"profile": ["--", "true"], "extract": ["k", "--", "true"]}.get(command, ["x"])
+    if command == "recompile":
+        code = recompile_main(["--timeout", limit, *words])
+    else:
+        code = run([command, "--timeout", limit, *words])
+    said = capsys.readouterr().err
+    assert code == 2
+    assert "--timeout" in said
+    assert limit in said
+    assert "more than 10000000 seconds" in said
 
 
 @built

@@ -13,10 +13,13 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from kerncap.cli.entry import run
 from kerncap.core.build.toolchain import zig
+from kerncap.core.code.arguments import named_kernel
 from kerncap.core.code.bundle import write_bundle
 from kerncap.core.code.codeobject import CodeObject, CodeObjectError, Target
-from kerncap.core.code.dwarf import kernel_debug
+from kerncap.core.code.dwarf import kernel_debug, parameters_by_kernel, variable_types
+from kerncap.core.code.inlining import called_at
 from kerncap.core.code.reading import find_kernel, read_code_object, read_file, select
 from kerncap.core.errors import KerncapError
 
@@ -338,6 +341,45 @@ def test_debug_information(objects: dict[str, Path]) -> None:
     other = kernel_debug(made, "second")
     assert other
     assert "second" in source.read_text().splitlines()[other.line - 1]
+
+
+def test_debug_information_that_is_damaged_is_as_none(
+    objects: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """pyelftools asserts, overflows and recurses on it: never anything but a CodeObjectError."""
+    rng, unread = random.Random(8), set()
+    good = objects["debug"].read_bytes()
+    sections = [s for s in read_code_object(objects["debug"]).elf.sections if s.name.startswith(".debug_")]
+    path = tmp_path / "damaged.hsaco"
+    for _ in range(150):
+        data, section = bytearray(good), rng.choice(sections)
+        for _ in range(rng.randrange(1, 4)):
+            data[section.offset + rng.randrange(rng.choice((24, section.size)))] = rng.randrange(256)
+        path.unlink(missing_ok=True)
+        path.write_bytes(data)
+        made = read_code_object(path)
+        for read in (
+            lambda made=made: kernel_debug(made, FIRST),
+            lambda made=made: parameters_by_kernel(made),
+            lambda made=made: variable_types(made, {"counter"}),
+        ):
+            try:
+                read()
+            except CodeObjectError as error:
+                unread.add(type(error.__cause__))
+        called_at(made, FIRST, 8)
+        assert named_kernel(made, "second").explicit_arguments[0].size == 8
+    assert len(unread) > 2
+    unit = next(s for s in sections if s.name == ".debug_info").offset
+    path.unlink()
+    path.write_bytes(good[: unit + 7] + b"\x03" + good[unit + 8 :])  # addresses of three bytes
+    with pytest.raises(CodeObjectError, match="debug information cannot be read") as caught:
+        parameters_by_kernel(read_code_object(path))
+    assert isinstance(caught.value.__cause__, AssertionError)
+    assert run(["inspect", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "its debug information cannot be read" in shown
+    assert "second" in shown
 
 
 def test_one_kernel_of_a_large_library_is_found_quickly(

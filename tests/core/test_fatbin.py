@@ -6,6 +6,7 @@ import json
 import shutil
 import struct
 import subprocess
+import time
 from pathlib import Path
 
 import lz4.block
@@ -13,8 +14,10 @@ import pytest
 import zstandard
 
 from kerncap.cli.entry import run
+from kerncap.core.code import fatbin
 from kerncap.core.code.codeobject import CodeObjectError
 from kerncap.core.code.cubin import Cubin
+from kerncap.core.code.ptx import Ptx
 from kerncap.core.code.reading import read_code_object, read_file, read_ptx
 
 CUBIN = (Path(__file__).parent / "cubins/kernels.cubin").read_bytes()
@@ -110,6 +113,49 @@ def test_a_damaged_entry_is_named(tmp_path: Path, packed: int, claimed: int) -> 
     path.write_bytes(container(bytes(damaged)))
     with pytest.raises(CodeObjectError, match="damaged"):
         list(read_file(path))
+
+
+@pytest.mark.parametrize("claimed", [(1 << 31) - 1, (1 << 31) + 5, (1 << 32) - 5])
+def test_what_lz4_cannot_unpack_is_not_tried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], claimed: int
+) -> None:
+    """Of 17 MB that much can come; the library takes it as a C int."""
+    damaged = bytearray(entry(2, bytes(17 << 20), packed=OTHER))
+    damaged[40:44] = (0x11 | LZ4).to_bytes(4, "little")
+    damaged[56:64] = claimed.to_bytes(8, "little")
+    path = tmp_path / "k.fatbin"
+    path.write_bytes(container(bytes(damaged)))
+    assert run(["inspect", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert f"the entry at 16 of the fat binary is damaged: it claims {claimed} bytes" in said
+    assert f"{1 << 30} at most" in said
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_a_file_is_not_unpacked_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: int
+) -> None:
+    """The entries of one kind count, whichever that is; each is read and freed before the next."""
+    content = PTX if kind == 1 else CUBIN
+    monkeypatch.setattr(fatbin, "_MOST_OF_FILE", 2 * len(content))
+    path = tmp_path / "k.fatbin"
+    few = [entry(kind, content, packed=ZSTD), entry(3 - kind, b"x" * 900_000, packed=ZSTD)]
+    path.write_bytes(container(*few, few[0]))
+    read = read_ptx if kind == 1 else read_file
+    assert len(list(read(path))) == 2
+    path.write_bytes(container(*few, few[0], few[0]))
+    found = read(path)
+    next(found), next(found)
+    with pytest.raises(CodeObjectError, match=rf"claims {len(content)} bytes.*at most {2 * len(content)} "):
+        next(found)
+
+
+def test_ptx_of_empty_lines_is_read_once() -> None:
+    """Not once from each of its lines on."""
+    ptx = Ptx(b".version 8.4" + b"\n" * 1_000_000 + b".visible .entry f() {}")
+    started = time.process_time()
+    assert (ptx.version, ptx.target, ptx.kernel_names) == ("8.4", "", ["f"])
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("cut", [20, 70, 5000])

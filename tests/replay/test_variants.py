@@ -10,8 +10,12 @@ import pytest
 from make_capture import Memory, Spec
 
 from kerncap.core.capture.records import Capture
-from kerncap.core.errors import InconclusiveError, UsageError
+from kerncap.core.code.reading import read_code_object
+from kerncap.core.errors import DamagedCaptureError, InconclusiveError, KerncapError, UsageError
+from kerncap.core.judge.dtypes import type_map
 from kerncap.core.judge.validate import Validator
+from kerncap.core.replay.launch import captured_kernel
+from kerncap.core.replay.module_variables import check_variables
 from kerncap.core.replay.variant_launch import variant_launch
 from kernels import arguments, compile_source, spec
 
@@ -62,6 +66,54 @@ def test_more_lds_than_there_is_is_refused(make: Make) -> None:
         variant_launch(capture, compile_source(source))
     fits = make(scale_spec(group_segment=1000))
     assert variant_launch(fits, compile_source(source)).group_bytes == 33768
+
+
+@pytest.mark.parametrize(
+    ("swaps", "message"),
+    [
+        ({b"\xa5.size\x04": b"\xa5.size\xfc"}, r"damaged: argument 3 .* has -4 bytes at offset 16"),
+        ({b"\xa7.offset\x08": b"\xa7.offset\xff"}, r"damaged: argument 2 .* has 8 bytes at offset -1"),
+        (
+            {b"_segment_size\xcd\x01\x18": b"_segment_size\xcd\x00\x14", b"\xa5.size\x02": b"\xa5.size\x01"},
+            r"damaged: its hidden_block_count_x is 4 bytes at offset 24 of 20",
+        ),
+        ({b"\xa5.size\x02": b"\xa5.size\x00"}, r"damaged: hidden_group_size_x is 64, and has 0 bytes"),
+    ],
+)
+def test_arguments_that_do_not_fit_into_their_own_bytes_are_damaged_metadata(
+    make: Make, tmp_path: Path, swaps: dict[bytes, bytes], message: str
+) -> None:
+    hidden = SCALE.replace("int i =", "f *= ((const short*)__builtin_amdgcn_implicitarg_ptr())[6]; int i =")
+    content = compile_source(hidden).read_bytes()
+    for old, new in swaps.items():
+        assert old in content
+        content = content.replace(old, new)
+    variant = tmp_path / "variant.hsaco"
+    variant.write_bytes(content)
+    with pytest.raises(KerncapError, match=message) as error:
+        variant_launch(make(scale_spec()), variant)
+    assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize("begin", [0, 64, 1000, 3000])
+def test_a_captured_code_object_with_another_byte_is_a_damaged_capture(make: Make, begin: int) -> None:
+    """Before anything of it is read: types, arguments, variables."""
+    capture = make(scale_spec())
+    path = capture.code_path()
+    content = bytearray(path.read_bytes())
+    content[begin] ^= 0x10
+    path.unlink()
+    path.write_bytes(content)
+    variant = compile_source(SCALE)
+    for read in (
+        lambda: type_map(capture),
+        lambda: captured_kernel(capture),
+        lambda: check_variables(capture, read_code_object(variant), variant),
+        lambda: variant_launch(capture, variant),
+        lambda: Validator(capture),
+    ):
+        with pytest.raises(DamagedCaptureError, match="other bytes than those that are there"):
+            read()
 
 
 def test_what_is_no_code_object_is_refused(make: Make, tmp_path: Path) -> None:

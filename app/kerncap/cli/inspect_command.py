@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +73,11 @@ def _object_document(code: CodeObject) -> dict[str, Any]:
     }
     try:
         document["target"] = code.target.offload_arch
+        kernels = list(code.kernels())
+        document["kernels"] = [_kernel_document(kernel) for kernel in kernels]
         parameters = parameters_by_kernel(code) if code.has_debug_info else {}
         document["kernels"] = [
-            _kernel_document(with_names(kernel, parameters.get(kernel.name, ()))) for kernel in code.kernels()
+            _kernel_document(with_names(kernel, parameters.get(kernel.name, ()))) for kernel in kernels
         ]
     except KerncapError as error:
         document["problem"] = error.message
@@ -112,10 +113,10 @@ def _show_ptx(document: dict[str, Any], path: Path) -> None:
 
 
 def _file(path: Path, as_json: bool) -> int:
-    texts = [_ptx_document(ptx) for ptx in read_ptx(path)]
+    texts = list(map(_ptx_document, read_ptx(path)))  # map keeps none of them beyond its turn
     whole = bool(texts) and texts[0]["offset"] == 0  # the file is PTX
     codes = iter(()) if whole else read_file(path)
-    objects: Iterator[dict[str, Any]] = (_object_document(code) for code in codes)
+    objects = map(_object_document, codes)
     if as_json:
         emit_json({"schema": SCHEMA, "file": str(path), "code_objects": list(objects), "ptx": texts})
         return 0

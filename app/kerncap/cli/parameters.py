@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from kerncap.core.program.limits import MOST_SECONDS
+
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_ITERATIONS = 1_000_000
 
@@ -34,8 +36,20 @@ class Finite(click.FloatRange):
         return number
 
 
+class Seconds(Finite):
+    """Of a limit; no more than the clocks and the devices' drivers take, in whatever unit they count."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = super().convert(value, param, ctx)
+        if number > MOST_SECONDS:
+            self.fail(f"{value} is more than {MOST_SECONDS:.0f} seconds, the most that it can be", param, ctx)
+        return number
+
+
 NOT_NEGATIVE = Finite()
-SECONDS = Finite(open_below=True)
+SECONDS = Seconds(open_below=True)
 LIMIT_S = 60.0  # of one dispatch
 
 

@@ -2,14 +2,20 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 
 namespace kerncap::interpose {
 namespace {
+
+// As in app/kerncap/core/code/demangle.py.
+constexpr std::size_t kLongestSymbol = 20'000;
+constexpr double kLongestName = 1 << 26;
 
 // Walks back from the closing bracket at `close` to its opening one, over any brackets between them.
 // npos when they do not balance.
@@ -72,10 +78,42 @@ bool starts_with_any(std::string_view s, std::initializer_list<std::string_view>
   return false;
 }
 
+// How long the C++ name of a symbol can be at most: app/kerncap/core/code/demangle.py says why.
+double longest_name(const std::string& symbol) {
+  std::map<std::string_view, int> counts;  // of what repeats an earlier part: S_, S0_, T_, ...
+  int references = 0;
+  int packs = 0;
+  const std::string_view text = symbol;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 2) == "Dp") ++packs;
+    if (text[i] != 'S' && text[i] != 'T') continue;
+    std::size_t end = i + 1;
+    while (end < text.size() &&
+           ((text[end] >= '0' && text[end] <= '9') || (text[end] >= 'A' && text[end] <= 'Z')))
+      ++end;
+    if (end == text.size() || text[end] != '_') continue;
+    ++counts[text.substr(i, end + 1 - i)];
+    ++references;
+    i = end;
+  }
+  // Products, as log2 would need a libm of glibc 2.29; where they overflow they are infinite, and too much.
+  double by_part = 1;
+  double by_number = 1;
+  double length = 1;
+  for (const auto& [part, count] : counts) by_part *= 1.0 + count;
+  for (int i = 0; i < references; ++i) by_number *= 1.4422495703074083;  // the third root of 3
+  for (int i = 0; i < std::max(1, packs); ++i) length *= static_cast<double>(text.size());
+  return length * std::min(by_part, by_number);
+}
+
 }  // namespace
 
 std::string demangle(const std::string& symbol) {
   if (!symbol.starts_with("_Z")) return symbol;
+  // Each part that repeats an earlier one may double the name, and nothing stops the library. kerncap itself
+  // gives such a symbol to a child with a limit; a program of somebody's is given no children, and is shown
+  // the symbol as it is.
+  if (symbol.size() > kLongestSymbol || longest_name(symbol) > kLongestName) return symbol;
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> name(
       abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);

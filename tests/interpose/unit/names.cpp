@@ -35,6 +35,19 @@ TEST(not_mangled_and_not_decodable_symbols_stay_as_they_are) {
   EXPECT_EQ(demangle("_Znonsense"), std::string("_Znonsense"));
 }
 
+TEST(a_name_that_doubles_with_each_of_its_parts_stays_as_it_is) {
+  // f(A, P<A, A>, P<P<A, A>, P<A, A> >, ...): the last parameter has 2 to the 33rd A.
+  std::string symbol = "_Z1f1A1PIS_S_E";
+  for (const char digit : std::string("123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
+    const std::string part = std::string("S") + digit + "_";
+    symbol += "S0_I" + part + part + "E";
+    if (digit == '1') EXPECT_EQ(demangle(symbol), std::string("f(A, P<A, A>, P<P<A, A>, P<A, A> >)"));
+  }
+  EXPECT_EQ(demangle(symbol), symbol);
+  const std::string deep = "_Z1f" + std::string(30'000, 'P') + "i";
+  EXPECT_EQ(demangle(deep), deep);
+}
+
 TEST(patterns_are_exact_in_five_ways) {
   const std::string symbol = "_ZN2ns3mulIiEEvPfi", demangled = "void ns::mul<int>(float*, int)";
   const std::uint64_t id = 0x0123456789abcdefu;

@@ -25,6 +25,7 @@ from kerncap.core.code.demangle import shown_names
 from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import Interrupted, KerncapError, UsageError, explained, unwritable
 from kerncap.core.interrupts import interruptible
+from kerncap.core.program.limits import MOST_SECONDS
 from kerncap.core.units import size
 
 _MOST_NAMES = 8  # of kernels that are told of
@@ -159,7 +160,9 @@ def show_copies(plan: CompileFile, text: str) -> str:
 
 
 def _limit(arguments: Sequence[str]) -> tuple[float | None, list[str]]:
-    """The limit, and the other words; None where what follows --timeout is no number of seconds."""
+    """The limit, and the other words; None where what follows --timeout is no number of seconds. UsageError
+    where it is too many.
+    """
     words = list(arguments)
     if "--timeout" not in words:
         return LIMIT_S, words
@@ -168,6 +171,10 @@ def _limit(arguments: Sequence[str]) -> tuple[float | None, list[str]]:
         limit = float(words[at + 1])
     except (ValueError, IndexError):
         return None, words
+    if MOST_SECONDS < limit < math.inf:
+        raise UsageError(
+            f"--timeout {words[at + 1]} is more than {MOST_SECONDS:.0f} seconds, the most that it can be"
+        )
     return limit if 0 < limit < math.inf else None, words[:at] + words[at + 2 :]
 
 
@@ -175,7 +182,11 @@ def main(arguments: Sequence[str]) -> int:
     """`python -m kerncap.cli.recompile [--timeout S] DIR [OUTPUT]`. Returns the exit code, with which the
     process is to end; messages go to stderr.
     """
-    limit, words = _limit(arguments)
+    try:
+        limit, words = _limit(arguments)
+    except UsageError as error:
+        print(error.message, file=sys.stderr)
+        return error.exit_code
     if limit is None or not 1 <= len(words) <= 2 or words[0].startswith("-"):
         usage = "usage: python -m kerncap.cli.recompile [--timeout S] DIR [OUTPUT]"
         print(

@@ -136,12 +136,15 @@ _NO_ROOM = {
 }
 
 
+_LOOK_S = 3600.0  # poll(2) takes less than 25 days at once
+
+
 def _collect(process: subprocess.Popen[bytes], timeout_s: float, cancel: threading.Event | None) -> bytes:
     deadline = time.monotonic() + timeout_s
     while True:
         left = deadline - time.monotonic()
         try:
-            return process.communicate(timeout=left if cancel is None else min(left, 0.05))[0]
+            return process.communicate(timeout=min(left, _LOOK_S if cancel is None else 0.05))[0]
         except subprocess.TimeoutExpired:
             if time.monotonic() >= deadline:
                 raise

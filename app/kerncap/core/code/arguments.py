@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
-from kerncap.core.code.codeobject import Argument, CodeObject, Kernel
+from kerncap.core.code.codeobject import Argument, CodeObject, CodeObjectError, Kernel
 
 
 def named_kernel(code: CodeObject, symbol: str) -> Kernel:
@@ -13,7 +14,8 @@ def named_kernel(code: CodeObject, symbol: str) -> Kernel:
     if code.has_debug_info and not all(argument.name for argument in kernel.explicit_arguments):
         from kerncap.core.code.dwarf import parameters_by_kernel, with_names  # takes long to import
 
-        kernel = with_names(kernel, parameters_by_kernel(code).get(kernel.name, ()))
+        with suppress(CodeObjectError):
+            kernel = with_names(kernel, parameters_by_kernel(code).get(kernel.name, ()))
     return kernel
 
 

@@ -31,6 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 _METADATA_NOTE = 32
+_MOST_ARGUMENTS = 1 << 24  # bytes: a kernel of more cannot be launched
 _POINTER_KINDS = frozenset({"global_buffer", "dynamic_shared_pointer"})
 # Symbols that the toolchain adds and no program declares.
 _NOT_VARIABLES = re.compile(r"__hip_cuid_|__hip_gpubin_|__oclc_|__AMDGCN|llvm\.|\.L")
@@ -339,7 +340,7 @@ class CodeObject:
 def _kernel(raw: Mapping[str, Any], source: str) -> Kernel:
     try:
         required = raw.get(".reqd_workgroup_size")
-        return Kernel(
+        kernel = Kernel(
             name=str(raw[".name"]),
             symbol=str(raw[".symbol"]),
             arguments=tuple(
@@ -373,3 +374,25 @@ def _kernel(raw: Mapping[str, Any], source: str) -> Kernel:
         raise CodeObjectError(
             f"{source}: the metadata of kernel {raw.get('.name')!r} is damaged or incomplete ({error!r})."
         ) from error
+    _check_places(kernel, source)
+    return kernel
+
+
+def _check_places(kernel: Kernel, source: str) -> None:
+    """What is laid out by these numbers needs them to be offsets and sizes."""
+    sizes = {
+        "kernarg_segment_size": kernel.kernarg_bytes,
+        "group_segment_fixed_size": kernel.lds_bytes,
+        "private_segment_fixed_size": kernel.scratch_bytes,
+    }
+    for name, size in sizes.items():
+        if not 0 <= size < 1 << 32:  # 32 bits in the kernel descriptor
+            raise CodeObjectError(
+                f"{source}: the metadata of kernel {kernel.name!r} is damaged: its {name} is {size}."
+            )
+    for number, argument in enumerate(kernel.arguments, 1):
+        if argument.offset < 0 or argument.size < 0 or argument.offset + argument.size > _MOST_ARGUMENTS:
+            raise CodeObjectError(
+                f"{source}: the metadata of kernel {kernel.name!r} is damaged: argument {number} "
+                f"({argument.value_kind}) has {argument.size} bytes at offset {argument.offset}."
+            )

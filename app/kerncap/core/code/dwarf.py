@@ -6,18 +6,16 @@ operations do not matter here.
 
 from __future__ import annotations
 
-import io
 import posixpath
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from elftools.common.exceptions import DWARFError, ELFError
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
-from elftools.elf.elffile import ELFFile
 
-from kerncap.core.code.codeobject import CodeObject, CodeObjectError, Kernel
+from kerncap.core.code.codeobject import CodeObject, Kernel
+from kerncap.core.code.debug_sections import debug_units
 
 # DWARF 5, section 7.8: DW_ATE_*
 _ENCODINGS = {
@@ -39,10 +37,6 @@ _RECORDS = {"DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type"}
 _MAX_DEPTH = 16
 _MAX_TYPES = 1000
 _MOST_INFO_BYTES = 4_000_000
-# What pyelftools raises on sections that are damaged, or of a form that it does not know.
-UNREADABLE = (
-    DWARFError, ELFError, NotImplementedError, KeyError, IndexError, ValueError, AttributeError
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -110,42 +104,32 @@ def kernel_debug(code_object: CodeObject, name: str) -> KernelDebug | None:
     """
     if not code_object.has_debug_info:
         return None
-    try:
-        file = ELFFile(io.BytesIO(bytes(code_object.data)))
-        info = file.get_dwarf_info(relocate_dwarf_sections=code_object.relocatable)
-        for unit in info.iter_CUs():
+    with debug_units(code_object) as units:
+        for unit in units:
             die = definition_of(unit, name)
             if die is not None:
                 return _describe(unit, die)
-    except UNREADABLE as error:
-        raise CodeObjectError(
-            f"{code_object.source}: its debug information cannot be read ({error})."
-        ) from error
     return None
 
 
 def parameters_by_kernel(code_object: CodeObject) -> dict[str, tuple[Parameter, ...]]:
     """The parameters of every kernel of a code object that debug information describes, by mangled name.
 
-    Empty where there is none, where it cannot be read, and where reading it would take minutes.
+    Empty where there is none, and where reading it would take minutes. Raises CodeObjectError where the debug
+    sections are damaged.
     """
     section = code_object.elf.section(".debug_info")
     if section is None or section.size > _MOST_INFO_BYTES:
         return {}
     found: dict[str, tuple[Parameter, ...]] = {}
-    try:
-        wanted = set(code_object.kernel_names)
-        info = ELFFile(io.BytesIO(bytes(code_object.data))).get_dwarf_info(
-            relocate_dwarf_sections=code_object.relocatable
-        )
-        for unit in info.iter_CUs():
+    wanted = set(code_object.kernel_names)
+    with debug_units(code_object) as units:
+        for unit in units:
             for die in unit.iter_DIEs():
                 name = _defined(die) & wanted
                 if name:
                     children = [c for c in die.iter_children() if c.tag == "DW_TAG_formal_parameter"]
                     found[name.pop()] = tuple(_parameter(child) for child in children)
-    except (*UNREADABLE, CodeObjectError):
-        return {}
     return found
 
 
@@ -176,11 +160,8 @@ def variable_types(code_object: CodeObject, names: Collection[str]) -> dict[str,
     if not code_object.has_debug_info or not names:
         return {}
     found: dict[str, ElementType] = {}
-    try:
-        info = ELFFile(io.BytesIO(bytes(code_object.data))).get_dwarf_info(
-            relocate_dwarf_sections=code_object.relocatable
-        )
-        for unit in info.iter_CUs():
+    with debug_units(code_object) as units:
+        for unit in units:
             for die in unit.iter_DIEs():
                 if die.tag != "DW_TAG_variable" or "DW_AT_location" not in die.attributes:
                     continue
@@ -188,10 +169,6 @@ def variable_types(code_object: CodeObject, names: Collection[str]) -> dict[str,
                 name = next((name for name in called if name in names), None)
                 if name is not None and _size(_type(die)):
                     found[name] = _element(_type(die))
-    except UNREADABLE as error:
-        raise CodeObjectError(
-            f"{code_object.source}: its debug information cannot be read ({error})."
-        ) from error
     return found
 
 
@@ -238,7 +215,7 @@ def _types(unit: CompileUnit, scalars: list[Scalar]) -> dict[int, ElementType]:
             continue
         try:
             found[at] = element = _element(unit.dwarfinfo.get_DIE_from_refaddr(at))
-        except UNREADABLE:
+        except Exception:  # see debug_sections.py
             continue
         waiting += [s.target for s in element.scalars if s.target]
     return found

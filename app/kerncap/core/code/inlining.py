@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.dwarf.ranges import BaseAddressEntry, RangeEntry
-from elftools.elf.elffile import ELFFile
 
-from kerncap.core.code.codeobject import CodeObject
-from kerncap.core.code.dwarf import UNREADABLE, attribute_of, definition_of, file_name
+from kerncap.core.code.codeobject import CodeObject, CodeObjectError
+from kerncap.core.code.debug_sections import debug_units
+from kerncap.core.code.dwarf import attribute_of, definition_of, file_name
 
 _BLOCKS = ("DW_TAG_lexical_block", "DW_TAG_inlined_subroutine")
 
@@ -25,12 +24,12 @@ def called_at(code_object: CodeObject, name: str, offset: int) -> tuple[str, int
     if entry is None or not code_object.has_debug_info or code_object.relocatable:
         return None
     try:
-        info = ELFFile(io.BytesIO(bytes(code_object.data))).get_dwarf_info()
-        for unit in info.iter_CUs():
-            kernel = definition_of(unit, name)
-            if kernel is not None:
-                return _call(unit, kernel, entry + offset)
-    except UNREADABLE:
+        with debug_units(code_object) as units:
+            for unit in units:
+                kernel = definition_of(unit, name)
+                if kernel is not None:
+                    return _call(unit, kernel, entry + offset)
+    except CodeObjectError:
         return None
     return None
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 _HEAD = re.compile(rb"\A(?:\s|//[^\n]*\n)*\.version\b")
 _ENTRY = re.compile(rb"\.entry\s+([\w$.]+)")
-_VERSION = re.compile(rb"^\s*\.version\s+([\d.]+)", re.M)
-_TARGET = re.compile(rb"^\s*\.target\s+(\w+)", re.M)
+# Within a line: \s would run from each of many empty lines over all that follow.
+_VERSION = re.compile(rb"^[ \t]*\.version[ \t]+([\d.]+)", re.M)
+_TARGET = re.compile(rb"^[ \t]*\.target[ \t]+(\w+)", re.M)
 _HEAD_BYTES = 1 << 16
 
 
@@ -40,4 +41,4 @@ class Ptx:
     @property
     def kernel_names(self) -> list[str]:
         """Mangled names of the kernels that it defines, in its order."""
-        return list(dict.fromkeys(name.decode() for name in _ENTRY.findall(self.data)))
+        return list(dict.fromkeys(found[1].decode() for found in _ENTRY.finditer(self.data)))

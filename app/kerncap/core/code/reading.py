@@ -40,15 +40,16 @@ def read_file(path: Path | str) -> Iterator[CodeObject]:
         raise CodeObjectError(f"{path} has offload bundles, but none has code for an AMD GPU.")
 
 
-def read_ptx(path: Path | str) -> list[Ptx]:
-    """The PTX that a file is, or that fat binaries of CUDA's have in it."""
+def read_ptx(path: Path | str) -> Iterator[Ptx]:
+    """The PTX that a file is, or that fat binaries of CUDA's have in it, one at a time."""
     data = open_bytes(Path(path))
     if is_ptx(data):
-        return [Ptx(bytes(data))]
-    if not has_fatbin(data, str(path)):
-        return []
-    found = (e for e in fat_entries(data, str(path)) if e.ptx and e.data is not None)
-    return [Ptx(bytes(e.data or b""), e.offset, e.compressed) for e in found]
+        yield Ptx(bytes(data))
+    elif has_fatbin(data, str(path)):
+        for entry in fat_entries(data, str(path), ptx=True):
+            if entry.data is not None:
+                yield Ptx(bytes(entry.data), entry.offset, entry.compressed)
+            del entry
 
 
 def _of_hip(data: memoryview, name: str) -> bool:
@@ -60,16 +61,17 @@ def _cubins(path: Path, data: memoryview) -> Iterator[CodeObject]:
     count = 0
     packed: list[str] = []
     later: list[str] = []
-    for entry in fat_entries(data, str(path)):
+    for entry in fat_entries(data, str(path), ptx=False):
         if entry.ir:
             later.append(entry.arch)
             continue
         count += 1
-        if entry.data is None:
+        if not entry.readable:
             packed.append(f"{'PTX' if entry.ptx else 'a cubin'} for {entry.arch}")
-        elif not entry.ptx:
+        elif entry.data is not None:
             source = f"{path} at offset {entry.offset}"
             yield Cubin(entry.data, source, "", entry.offset, entry.compressed)
+        del entry  # it can be large, and the next one is unpacked before it has its name
     if packed:
         raise CodeObjectError(
             f"{path} has {', '.join(packed)}, compressed in a way that is not read here: "

@@ -17,9 +17,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kerncap.core.capture.captured_code import captured_code
 from kerncap.core.capture.records import Capture
 from kerncap.core.code.codeobject import CodeObject, CodeObjectError, Kernel
-from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import DamagedCaptureError, UsageError
 from kerncap.core.judge.pointees import Pointed, follow
 from kerncap.core.judge.store_width import stored_type
@@ -189,7 +189,10 @@ class TypeMap:
 
 
 def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) -> TypeMap:
-    """The types of a capture's memory. `declared`: a region id, or an address "0x7f...", to a dtype."""
+    """The types of a capture's memory. `declared`: a region id, or an address "0x7f...", to a dtype.
+
+    Raises DamagedCaptureError where the captured code object is not what it was.
+    """
     typed: list[Typed] = []
     for key, name in (declared or {}).items():
         typed.append(Typed(_declared_address(capture, key), scalar(name), USER))
@@ -198,7 +201,7 @@ def type_map(capture: Capture, declared: Mapping[int | str, str] | None = None) 
         return stored_type(capture.code_path(), capture.device.name, capture.dispatch.symbol)
 
     try:
-        code = read_code_object(capture.code_path())
+        code = captured_code(capture)
         kernel = code.kernel(capture.dispatch.symbol)
         debug = _debug(code, capture.dispatch.symbol)
     except CodeObjectError:
@@ -248,7 +251,10 @@ def _variables(capture: Capture, code: CodeObject) -> list[Typed]:
         return []
     from kerncap.core.code.dwarf import variable_types  # takes long to import
 
-    known = variable_types(code, {v.name for v in code.variables})
+    try:
+        known = variable_types(code, {v.name for v in code.variables})
+    except CodeObjectError:
+        return []
     delta = capture.code_object.load_delta
     typed = []
     for v in code.variables if known else ():
@@ -302,7 +308,10 @@ def _debug(code: CodeObject, symbol: str) -> KernelDebug | None:
         return None
     from kerncap.core.code.dwarf import kernel_debug  # takes long to import
 
-    return kernel_debug(code, symbol)
+    try:
+        return kernel_debug(code, symbol)
+    except CodeObjectError:
+        return None  # the other sources of types remain
 
 
 def _declared_address(capture: Capture, key: int | str) -> int:

@@ -118,6 +118,13 @@ def _kernargs(capture: Capture, base: Kernel, kernel: Kernel, path: Path) -> byt
     if fits and queue_offset(kernel) is None:
         return b""
     explicit_end = max((a.offset + a.size for a in new), default=0)
+    for argument in wanted:
+        if argument.offset + argument.size > kernel.kernarg_bytes:
+            raise UsageError(
+                f"{path}: the metadata of {kernel.name} is damaged: its {argument.value_kind} is "
+                f"{argument.size} bytes at offset {argument.offset} of "
+                f"{kernel.kernarg_bytes} bytes of arguments"
+            )
     out = bytearray(max(kernel.kernarg_bytes, explicit_end))
     out[:explicit_end] = data[:explicit_end]
     by_kind = {a.value_kind: a for a in base.arguments if a.is_hidden}
@@ -153,4 +160,10 @@ def _hidden(capture: Capture, argument: Argument, base: Kernel, path: Path) -> b
             f"{path}: the kernel uses {kind}, which the captured kernel did not: it has no value in the "
             "capture (printf, assert and device malloc need it; take them out of the variant)"
         )
-    return make().to_bytes(argument.size, "little")
+    try:
+        return make().to_bytes(argument.size, "little")
+    except OverflowError:
+        raise UsageError(
+            f"{path}: the metadata of the kernel is damaged: {kind} is {make()}, and has "
+            f"{argument.size} bytes"
+        ) from None

@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from kerncap.core.capture.captured_code import captured_code
 from kerncap.core.capture.records import Capture
 from kerncap.core.code.codeobject import CodeObjectError, Kernel
-from kerncap.core.code.reading import read_code_object
 from kerncap.core.triton.triton_launch import Shape
 
 QUEUE = "hidden_queue_ptr"  # of the hidden kernel arguments
@@ -47,16 +47,15 @@ class Launch:
 
 
 def captured_kernel(capture: Capture) -> Kernel | None:
-    """The captured kernel's metadata; None where its code object has none."""
+    """The captured kernel's metadata; None where its code object has none. Raises DamagedCaptureError."""
     try:
-        return read_code_object(capture.code_path()).kernel(capture.dispatch.symbol)
+        return captured_code(capture).kernel(capture.dispatch.symbol)
     except CodeObjectError:
         return None
 
 
 def captured_launch(capture: Capture) -> Launch:
     """The dispatch as it was."""
-    capture.read_code()
     dispatch, kernel = capture.dispatch, captured_kernel(capture)
     queue = queue_offset(kernel)
     return Launch(

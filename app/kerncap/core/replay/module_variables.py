@@ -10,11 +10,11 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+from kerncap.core.capture.captured_code import captured_code
 from kerncap.core.capture.records import Capture
 from kerncap.core.code.codeobject import CodeObject, CodeObjectError, Variable
 from kerncap.core.code.cubin import Cubin
 from kerncap.core.code.elf import SHT_NOBITS, SHT_RELA
-from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import UsageError
 
 _RELA = struct.Struct("<QQq")
@@ -28,7 +28,7 @@ def check_variables(capture: Capture, variant: CodeObject, path: Path) -> tuple[
     captured, and there is no way to give that to the variant.
     """
     try:
-        captured = read_code_object(capture.code_path())
+        captured = captured_code(capture)
         mine = {v.name for v in captured.variables}
     except CodeObjectError:
         return ()  # nothing is known of it, and the replayer's own check of what was changed remains

@@ -22,6 +22,7 @@ from kerncap.core.errors import (
     DeviceError,
 )
 from kerncap.core.native import REPLAYER, REPLAYER_CUDA, SIM_RUNTIME, native_path
+from kerncap.core.program.limits import MOST_SECONDS
 from kerncap.core.replay.faults import fault_text
 from kerncap.core.replay.launch import Launch, captured_launch, emptied_launch
 from kerncap.core.replay.replayer_process import ReplayerProcess
@@ -186,7 +187,9 @@ class Replayer:
             runtime = str(native_path(SIM_RUNTIME))
             environment["KERNCAP_SIM"] = str(self.device.arch)
             # Above the replayer's own limit, which is the one that is reported.
-            environment.setdefault("KERNCAP_SIM_MAX_SECONDS", str(int(self.limit_s) + 60))
+            environment.setdefault(
+                "KERNCAP_SIM_MAX_SECONDS", str(min(int(self.limit_s) + 60, int(MOST_SECONDS)))
+            )
         command = [*self._under, str(native_path(program)), str(self.capture.path), "--runtime", runtime]
         if self.device.index is not None:
             command += ["--device", str(self.device.index)]
