@@ -45,7 +45,7 @@ struct Control {
   std::uint32_t version;
   std::uint32_t bytes;  // sizeof(Control)
   std::uint32_t front_pid;
-  std::uint32_t timing;  // 1: time every dispatch; 0: only count
+  std::uint32_t timing;                        // 1: time every dispatch; 0: only count
   std::atomic<std::uint32_t> unwatched;        // processes that have no statistics file
   std::atomic<std::uint32_t> unwatched_error;  // errno: why the last of them has none
   std::uint8_t reserved0[32];
