@@ -25,9 +25,8 @@ _CONTAINER = struct.Struct("<4sHHQ")
 _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
 _PTX, _CUBIN, _IR = 1, 2, 8
 _LZ4, _ZSTD = 0x2000, 0x8000
-_LZ4_RATIO = (
-    255  # at most: each byte that continues a length stands for 255 (LZ4 block format, "Data Blocks")
-)
+# At most: each byte that continues a length stands for 255 (LZ4 block format, "Data Blocks").
+_LZ4_RATIO = 255
 # A few kilobytes can claim, and hold, gigabytes of zeros. The largest libraries there are unpack to some
 # gigabytes in all, in entries of megabytes.
 _MOST_OF_ENTRY = 1 << 30  # LZ4 itself takes less than 2^31
