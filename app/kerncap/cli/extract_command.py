@@ -69,9 +69,8 @@ def show(result: ExtractResult) -> None:
     say(f"{name} ({result.id}), dispatch {result.dispatch}, on {result.device}")
     say(f"  grid      {words_of(result.arch).launch(result.grid, result.block)}")
     say(
-        f"  memory    {many(result.regions, 'region')}, {size(result.bytes)} "
-        f"({size(result.bytes_on_disk)} on disk), {size(result.changed_bytes)} changed; "
-        f"saved in {result.snapshot_s:.3f} s"
+        f"  memory    {many(result.regions, 'region')}, {size(result.bytes)}, "
+        f"{size(result.changed_bytes)} changed; saved in {result.snapshot_s:.3f} s"
     )
     source = result.source
     if source.variant:
@@ -83,7 +82,7 @@ def show(result: ExtractResult) -> None:
     else:
         say(f"  source    none: {source.reason}")
     say(f"  baseline  {result.baseline.get('verdict')}")
-    say(f"  output    {result.output}")
+    say(f"  output    {result.output} ({size(result.bytes_on_disk)} on disk)")
     say(f"  program   {_PROGRAM[result.program]}")
     if source.edit is not None:
         where = shlex.quote(result.output)

@@ -367,17 +367,13 @@ def result_text(result: ExtractResult) -> Content:
             f"{one_line(result.kernel, 200)}, dispatch {result.dispatch}, on {result.device}",
         ),
         ("grid", words_of(result.arch).launch(result.grid, result.block, " x ")),
-        (
-            "memory",
-            f"{many(result.regions, 'region')}, {size_text(result.bytes)} "
-            f"({size_text(result.bytes_on_disk)} on disk)",
-        ),
+        ("memory", f"{many(result.regions, 'region')}, {size_text(result.bytes)}"),
         (
             "changed",
             f"{size_text(result.changed_bytes)} by the dispatch; saved in {result.snapshot_s:.3f} s",
         ),
         ("source", written),
-        ("output", result.output),
+        ("output", f"{result.output} ({size_text(result.bytes_on_disk)} on disk)"),
     ]
     parts: list[str | tuple[str, str]] = []
     for label, text in lines:
