@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-_FIGURE = re.compile(r"\b[0-9a-f]*\d[0-9a-f.]*\b")
+_FIGURE = re.compile(r"\b(?:[0-9a-f]*\d[0-9a-f.]*|[0-9a-f]{6})\b")  # an id may be of letters alone
 
 
 def transcripts() -> list[tuple[str, list[str]]]:
