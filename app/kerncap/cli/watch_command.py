@@ -96,9 +96,10 @@ def command(
     --atol, --rtol, --ulp and --dtype are remembered in DIR, for later runs and the terminal UI.
 
     Ends by ctrl-C, with exit code 0 whatever the attempts gave. With --once the exit code is the attempt's: 0
-    passed, 1 FAIL, 2 it does not build or does not fit the capture, 3 INCONCLUSIVE, 4 no device, 5 no room on
-    the disk. Where a file is saved while it is compiled, that attempt is superseded and another one made.
-    With --json the one document, of all attempts, is printed at the end.
+    passed, 1 FAIL, 2 it does not build or does not fit the capture, 3 INCONCLUSIVE, 4 no device, or too
+    little memory or too few file descriptors, 5 no room on the disk. Where a file is saved while it is
+    compiled, that attempt is superseded and another one made. With --json the one document, of all attempts,
+    is printed at the end.
     """
     opened = open_capture(directory)
     judging = _judging(Path(directory), exact, options, opened.capture)
