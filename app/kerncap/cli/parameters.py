@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from kerncap.core.program.limits import MOST_SECONDS
+from kerncap.core.program.limits import MOST_SECONDS, too_long
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_ITERATIONS = 1_000_000
@@ -44,7 +44,7 @@ class Seconds(Finite):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = super().convert(value, param, ctx)
         if number > MOST_SECONDS:
-            self.fail(f"{value} is more than {MOST_SECONDS:.0f} seconds, the most that it can be", param, ctx)
+            self.fail(too_long(str(value)), param, ctx)
         return number
 
 

@@ -65,6 +65,9 @@ class WorkloadError(KerncapError):
     exit_code = 5
 
 
+DAMAGED = "; the capture is damaged, extract it again"  # how most of these end
+
+
 class DamagedCaptureError(KerncapError):
     """A capture that is incomplete, altered, or of a version this kerncap does not read."""
 

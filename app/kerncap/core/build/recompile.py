@@ -25,7 +25,7 @@ from kerncap.core.code.demangle import shown_names
 from kerncap.core.code.reading import read_code_object
 from kerncap.core.errors import Interrupted, KerncapError, UsageError, explained, unwritable
 from kerncap.core.interrupts import interruptible
-from kerncap.core.program.limits import MOST_SECONDS
+from kerncap.core.program.limits import MOST_SECONDS, too_long
 from kerncap.core.units import size
 
 _MOST_NAMES = 8  # of kernels that are told of
@@ -172,9 +172,7 @@ def _limit(arguments: Sequence[str]) -> tuple[float | None, list[str]]:
     except (ValueError, IndexError):
         return None, words
     if MOST_SECONDS < limit < math.inf:
-        raise UsageError(
-            f"--timeout {words[at + 1]} is more than {MOST_SECONDS:.0f} seconds, the most that it can be"
-        )
+        raise UsageError(too_long(f"--timeout {words[at + 1]}"))
     return limit if 0 < limit < math.inf else None, words[:at] + words[at + 2 :]
 
 
@@ -184,16 +182,11 @@ def main(arguments: Sequence[str]) -> int:
     """
     try:
         limit, words = _limit(arguments)
-    except UsageError as error:
-        print(error.message, file=sys.stderr)
-        return error.exit_code
-    if limit is None or not 1 <= len(words) <= 2 or words[0].startswith("-"):
-        usage = "usage: python -m kerncap.cli.recompile [--timeout S] DIR [OUTPUT]"
-        print(
-            f"{usage}   (DIR holds {NAME}; a compile takes S seconds at most: {LIMIT_S:g})", file=sys.stderr
-        )
-        return 2
-    try:
+        if limit is None or not 1 <= len(words) <= 2 or words[0].startswith("-"):
+            raise UsageError(
+                "usage: python -m kerncap.cli.recompile [--timeout S] DIR [OUTPUT]   "
+                f"(DIR holds {NAME}; a compile takes S seconds at most: {LIMIT_S:g})"
+            )
         with interruptible(last=True):
             made = recompile(Path(words[0]), Path(words[1]) if len(words) > 1 else None, limit)
     except KerncapError as error:

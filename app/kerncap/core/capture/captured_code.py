@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kerncap.core.capture.records import Capture
 from kerncap.core.code.codeobject import CodeObject
-from kerncap.core.code.reading import read_code_object
+from kerncap.core.code.reading import code_object_of
 
 
 def captured_code(capture: Capture) -> CodeObject:
@@ -12,5 +12,4 @@ def captured_code(capture: Capture) -> CodeObject:
     other bytes would be wrong, or no error that says why. CodeObjectError where it is right and cannot be
     read.
     """
-    capture.read_code()
-    return read_code_object(capture.code_path())
+    return code_object_of(memoryview(capture.read_code()), str(capture.code_path()))

@@ -27,7 +27,7 @@ from kerncap.core.code.codeobject import Argument, Kernel
 from kerncap.core.code.names import base_name, id_text
 from kerncap.core.code.reading import read_code_object
 from kerncap.core.code.shape import misshapen
-from kerncap.core.errors import DamagedCaptureError, KerncapError, unreadable
+from kerncap.core.errors import DAMAGED, DamagedCaptureError, KerncapError, unreadable
 from kerncap.core.files import write_json
 
 SCHEMA = "kerncap-capture/1"
@@ -273,7 +273,7 @@ def read(directory: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         offset = getattr(error, "pos", 0)
         raise DamagedCaptureError(
-            f"{path}: not JSON at offset {offset}: {error}; the capture is damaged, extract it again",
+            f"{path}: not JSON at offset {offset}: {error}{DAMAGED}",
             file=str(path),
             offset=offset,
         ) from None
@@ -299,7 +299,5 @@ def read(directory: Path) -> dict[str, Any]:
         )
     problem = misshapen(document, _SHAPE)
     if problem:
-        raise DamagedCaptureError(
-            f"{path}: {problem}; the capture is damaged, extract it again", file=str(path), offset=0
-        )
+        raise DamagedCaptureError(f"{path}: {problem}{DAMAGED}", file=str(path), offset=0)
     return dict(document)

@@ -31,9 +31,8 @@ from kerncap.core.capture.records import (
     Variable,
 )
 from kerncap.core.device.memory_files import MAX_FILES, STRIPE_BYTES, MemoryFiles
-from kerncap.core.errors import DamagedCaptureError, unreadable
+from kerncap.core.errors import DAMAGED, DamagedCaptureError, unreadable
 
-_DAMAGED = "; the capture is damaged, extract it again"
 HEADER = struct.Struct("<8sIIQQQQQII")
 RECORD_HEADER = struct.Struct("<II")
 PROCESS = struct.Struct("<QIIII")
@@ -61,7 +60,7 @@ class Parser:
 
     def damaged(self, offset: int, what: str) -> DamagedCaptureError:
         return DamagedCaptureError(
-            f"{self.name}: at offset {offset}: {what}; the capture is damaged, extract it again",
+            f"{self.name}: at offset {offset}: {what}{DAMAGED}",
             file="capture.bin",
             offset=offset,
         )
@@ -109,7 +108,7 @@ class Parser:
         except OSError as error:
             if wanted == 0:
                 return
-            raise unreadable(file, error, DamagedCaptureError, _DAMAGED, file=name, offset=0) from error
+            raise unreadable(file, error, DamagedCaptureError, DAMAGED, file=name, offset=0) from error
         if size != wanted:
             raise DamagedCaptureError(
                 f"{file}: at offset {min(size, wanted)}: the file has {size} bytes, the capture says "

@@ -22,14 +22,13 @@ import numpy.typing as npt
 import xxhash
 
 from kerncap.core.device.memory_files import BLOCK_BYTES, Bytes, MemoryFiles
-from kerncap.core.errors import DamagedCaptureError, unreadable
+from kerncap.core.errors import DAMAGED, DamagedCaptureError, unreadable
 
 MAGIC = b"KCAPTURE"
 VERSION = 1
 REGION_ALIGN = 4096
 CHECKSUM_BLOCK = BLOCK_BYTES
 _BLOCKS_AT_ONCE = 64
-_DAMAGED = "; the capture is damaged, extract it again"
 
 PACKET = struct.Struct("<HHHHHHIIIIIQQQQ")  # hsa_kernel_dispatch_packet_t
 
@@ -391,7 +390,7 @@ class Capture:
                         name, offset = files.place(begin)
                         raise DamagedCaptureError(
                             f"{self.path / name}: the block of {length} bytes at offset {offset} does not "
-                            "have the checksum it was written with; the capture is damaged, extract it again",
+                            f"have the checksum it was written with{DAMAGED}",
                             file=name,
                             offset=offset,
                         )
@@ -412,13 +411,13 @@ class Capture:
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise unreadable(path, error, DamagedCaptureError, _DAMAGED, file=str(path), offset=0) from error
+            raise unreadable(path, error, DamagedCaptureError, DAMAGED, file=str(path), offset=0) from error
         if len(content) != code.content_bytes or xxhash.xxh64_intdigest(content) != code.content_hash:
             had = f"{code.content_bytes} bytes, not the {len(content)} that are there"
             if len(content) == code.content_bytes:
                 had = "other bytes than those that are there"
             raise DamagedCaptureError(
-                f"{path}: what was captured had {had}; the capture is damaged, extract it again",
+                f"{path}: what was captured had {had}{DAMAGED}",
                 file=str(path),
                 offset=0,
             )

@@ -97,7 +97,12 @@ def read_code_object(path: Path | str) -> CodeObject:
             f"{path} is a fat binary of CUDA's: `cuobjdump -xelf all {path}` writes its cubins as files; "
             "name one of these."
         )
-    return Cubin(data, str(path)) if is_cubin(data) else CodeObject(data, str(path))
+    return code_object_of(data, str(path))
+
+
+def code_object_of(data: memoryview, source: str) -> CodeObject:
+    """The single code object that these bytes are; `source` names them in errors. Raises CodeObjectError."""
+    return Cubin(data, source) if is_cubin(data) else CodeObject(data, source)
 
 
 def find_kernel(path: Path | str, name: str, device: Target | None = None) -> Iterator[CodeObject]:

@@ -186,20 +186,27 @@ def parse_device(text: str, variable: str | None = None) -> Device:
     raise DeviceError(f"{named} is not known. Known here:\n{_known()}")
 
 
+def named_device(text: str | None) -> Device | None:
+    """The device that is named: by `text`, else by KERNCAP_DEVICE. None for `auto`, or where neither names
+    one. Raises DeviceError for a name that is none.
+    """
+    told = os.environ.get("KERNCAP_DEVICE") if text is None else None
+    wanted = told or "auto" if text is None else text
+    return None if wanted == "auto" else parse_device(wanted, "KERNCAP_DEVICE" if told else None)
+
+
 def resolve_device(text: str | None = None) -> Device:
     """The device to use: `text`, else KERNCAP_DEVICE, else `auto`. Raises DeviceError where it cannot be
     used.
     """
-    told = os.environ.get("KERNCAP_DEVICE") if text is None else None
-    wanted = text if text is not None else told or "auto"
-    if wanted == "auto":
+    device = named_device(text)
+    if device is None:
         for found in list_devices():
             if found.usable:
                 # A program may use every real GPU; only a name with a number narrows that.
                 one = found.device
                 return one if one.kind == "sim" else Device(one.kind, one.arch)
         raise DeviceError(f"no device can be used here:\n{_known()}")
-    device = parse_device(wanted, "KERNCAP_DEVICE" if told else None)
     problem = _problem(device)
     if problem is None and device.kind != "sim":
         device = Device(device.kind, real_arches(device.kind)[device.index or 0], device.index)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from kerncap.core.capture.records import Capture
-from kerncap.core.code.codeobject import CodeObjectError
-from kerncap.core.code.reading import read_code_object
 from kerncap.core.judge.dtypes import argument_pointers, parameter_types, reproducer_types
+from kerncap.core.replay.launch import captured_kernel
 
 # "float const*", "const float*": not "float* const", which may be written to.
 _CONST = re.compile(r"(const\b[^*&]*|\bconst)\s*[*&]$")
@@ -17,9 +16,8 @@ def declared_read_only(capture: Capture) -> set[int]:
     """The regions (RegionRecord::id) that arguments point to, all of them pointers to const: by the kernel's
     C++ name, else by its source beside the capture. C++ lets a kernel cast that away; none is known to.
     """
-    try:
-        kernel = read_code_object(capture.code_path()).kernel(capture.dispatch.symbol)
-    except CodeObjectError:
+    kernel = captured_kernel(capture)
+    if kernel is None:
         return set()
     count = len(kernel.explicit_arguments)
     known = (parameter_types(capture.dispatch.demangled), reproducer_types(capture, kernel.name))

@@ -8,7 +8,6 @@ not be found out, nothing is proven.
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 
@@ -23,7 +22,14 @@ from kerncap.core.judge.elements import Addresses
 from kerncap.core.judge.read_only import declared_read_only
 from kerncap.core.judge.variation import EXTENSION_SECONDS, Spread
 from kerncap.core.judge.verdict import Baseline
-from kerncap.core.replay.replayer import KernelFault, KernelTimeout, RangeList, Replayer, Variant
+from kerncap.core.replay.replayer import (
+    Differences,
+    KernelFault,
+    KernelTimeout,
+    RangeList,
+    Replayer,
+    Variant,
+)
 
 _GRANULES = (4, 1)  # bytes altered together: whole numbers where that is possible
 # Of regions that the application's run left as they were, on a device that does not tell stores: so many are
@@ -65,12 +71,12 @@ class SilentBytes:
             if unstored:
                 return SilentOutcome(False, unstored=unstored)
             places = ["written"]
-        elif self._replayer.changed_bytes:
-            missing = base.silent_bytes
-            places = [*(["written"] if missing else []), *self._unchanged_outputs(base)]
         else:
             missing = base.silent_bytes
-            places = self._candidates()
+            if self._replayer.changed_bytes:
+                places = [*(["written"] if missing else []), *self._unchanged_outputs(base)]
+            else:
+                places = self._candidates()
         if not places:
             return SilentOutcome(True)
         last = None
@@ -106,16 +112,23 @@ class SilentBytes:
         proven = 0
         for place in self._candidates():
             try:
-                self._replayer.restore()
-                altered = self._replayer.poison(place, 1)
-                self._replayer.run(base.variant, restore=False)
-                left = self._replayer.compare(base.variant, scope="all")
+                altered, left = self._from_altered(place, base)
             except (KernelFault, KernelTimeout):
                 continue
             if bool((left.runs["region"] == int(place)).all()):
                 proven += altered - left.different
         self._replayer.restore()
         return proven
+
+    def _from_altered(
+        self, place: str, base: Baseline, limit_s: float | None = None
+    ) -> tuple[int, Differences]:
+        """How many bytes of a region were altered, and what is then otherwise than the application left it
+        after a run of the captured kernel. Raises KernelFault, KernelTimeout.
+        """
+        altered = self._alter(place, 1)
+        self._replayer.run(base.variant, restore=False, limit_s=limit_s)
+        return altered, self._replayer.compare(base.variant, scope="all")
 
     def _unchanged_outputs(self, base: Baseline) -> list[str]:
         """Regions that an argument points to (none to const), that the application's run left as they were,
@@ -134,14 +147,12 @@ class SilentBytes:
                 self.unknown.append(place)
                 continue
             try:
-                altered = self._alter(place, 1)
-                replayer.run(base.variant, restore=False, limit_s=replayer.patience(base.run_s))
-                runs = replayer.compare(base.variant, scope="all").runs
+                altered, left = self._from_altered(place, base, replayer.patience(base.run_s))
             except (KernelFault, KernelTimeout):  # an address, an index or a bound, most likely
                 self.unknown.append(place)
                 faults += 1
                 continue
-            if int(runs["different"][runs["region"] == int(place)].sum()) < altered:
+            if int(left.runs["different"][left.runs["region"] == int(place)].sum()) < altered:
                 self._unchanged.append(place)
         replayer.restore()
         return self._unchanged
@@ -207,9 +218,7 @@ class SilentBytes:
         replayer.restore()
         return analysis
 
-    def _gather(
-        self, seen: Spread, runs: int, place: str, granule: int, base: Baseline, end: float = math.inf
-    ) -> None:
+    def _gather(self, seen: Spread, runs: int, place: str, granule: int, base: Baseline, end: float) -> None:
         """So many runs of the captured kernel from the altered state, compared with the first one; no more
         after the time `end`.
         """

@@ -390,8 +390,8 @@ class Validator:
         if not analysis.mismatches:
             return False
         self._differs(result, analysis, base.runs)
-        once = "it passed once and failed in a second run from the same state. "
-        result.reason = once * (result.verdict == FAIL) + result.reason
+        if result.verdict == FAIL:
+            result.reason = f"it passed once and failed in a second run from the same state. {result.reason}"
         self._show_regions(result, analysis, base)
         return True
 

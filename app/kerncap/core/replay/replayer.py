@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from kerncap.core.capture.records import Capture
 from kerncap.core.device.cuda_toolkit import find_cupti
-from kerncap.core.device.devices import SIM_READY, Device, parse_device, real_arches
+from kerncap.core.device.devices import SIM_READY, Device, named_device, real_arches
 from kerncap.core.device.sim_settings import check_settings
 from kerncap.core.errors import (
     DeviceError,
@@ -76,10 +76,9 @@ def device_for(capture: Capture, wanted: str | Device | None = None) -> Device:
     """
     if isinstance(wanted, Device):
         return wanted
-    told = os.environ.get("KERNCAP_DEVICE") if not wanted else None
-    text = wanted or told
-    if text and text != "auto":
-        return parse_device(text, "KERNCAP_DEVICE" if told else None)
+    named = named_device(wanted or None)
+    if named is not None:
+        return named
     kind, arch = capture.device_kind, capture.device.name
     if kind == "cuda" or (kind == "rocm" and arch in real_arches("rocm")):
         return Device(kind, arch)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kerncap.core.errors import (
+    DAMAGED,
     DamagedCaptureError,
     DeviceError,
     InconclusiveError,
@@ -154,7 +155,7 @@ class ReplayerProcess:
         if kind == "usage":
             raise InconclusiveError(text) if "calls back into the host" in text else UsageError(text)
         if kind == "damaged":
-            raise DamagedCaptureError(f"{text}; the capture is damaged, extract it again")
+            raise DamagedCaptureError(f"{text}{DAMAGED}")
         if no_room_in(text):
             raise WorkloadError(text)
         raise DeviceError(
